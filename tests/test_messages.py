@@ -8,8 +8,9 @@ import torch
 import tri_apsp
 from tri_apsp.console import machine
 from tri_apsp.device import Device, resolve
+from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import counted, warn_caller
+from tri_apsp.messages import counted, one_line, parsing, reason_of, warn_caller
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,45 @@ def test_one_of_each(monkeypatch):
         tri_apsp.TooLargeError, match="a problem of 1 vertex in float64 must fit the memory"
     ):
         check_memory(1, 1, torch.float64, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('Zürich, "a\\b"', 'Zürich, "a\\b"'),
+        ("a\tb\nc\x1b\x85\ud800", r"a\tb\nc\x1b\x85\ud800"),
+        ("rule " + 400 * "x" + " remedy.", "rule " + 142 * "x" + " ... " + 139 * "x" + " remedy."),
+    ],
+)
+def test_one_line(text, line):
+    assert one_line(text) == line
+    assert len(line) <= 300
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (ValueError("no number. Try another.\nMore"), "no number"),
+        (ValueError("x" * 500), "x" * 47 + " ... " + "x" * 47),
+        (StopIteration(), "StopIteration"),
+    ],
+)
+def test_the_reason_of_an_error(error, reason):
+    assert reason_of(error) == reason
+
+
+def test_errors_of_parsers():
+    for raised, expected in (
+        (RecursionError("too deep"), InputError("g.gml cannot be read (too deep); copy it.")),
+        (MemoryError(), TooLargeError("g.gml cannot be read (MemoryError); copy it.")),
+        (InputError("a\nb."), InputError(r"a\nb.")),
+    ):
+        with (
+            pytest.raises(type(expected)) as caught,
+            parsing("g", "g.gml cannot be read", "copy it"),
+        ):
+            raise raised
+        assert str(caught.value) == str(expected)
+    with pytest.raises(KeyboardInterrupt), parsing("g", "", ""):
+        raise KeyboardInterrupt

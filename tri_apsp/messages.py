@@ -2,6 +2,7 @@
 names.
 """
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, Literal
 
-from tri_apsp.errors import ApspWarning, InputError
+from tri_apsp.errors import ApspError, ApspWarning, InputError, TooLargeError
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -51,6 +52,49 @@ def shown(value: Any) -> str:
     return f"{'' if layout == 'strided' else f'{layout} '}{tuple(value.shape)} of {dtype}"
 
 
+def one_line(text: str, most: int = 300) -> str:
+    """Return text without control characters, and with at most `most` characters: of a longer one
+    the middle is left out, since a message begins with its rule and ends with its remedy.
+    """
+    # NumPy makes strings with characters that there are not, which have no other method.
+    valid = text.encode("utf-8", "backslashreplace").decode("utf-8", "replace")
+    line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in valid)
+    half = most // 2 - 3
+    return line if len(line) <= most else f"{line[:half]} ... {line[-half:]}"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why another library or the operating system failed, in a few words."""
+    said = getattr(error, "strerror", None) or str(error)
+    # The first sentence only, since torch adds how to load unsafely.
+    first = re.split(r"\.\s|[\r\n]", said.strip())[0].rstrip(" .:")
+    return one_line(first, 100) or type(error).__name__
+
+
+@contextmanager
+def parsing(name: str, failed: str, remedy: str) -> Iterator[None]:
+    """Raise InputError in place of what a parser raises for a damaged file, which may be of any
+    type, and bound the length of messages that quote the file.
+
+    Args:
+        name: of the file; with a long one a message may have more than 300 characters.
+        failed: the beginning of the sentence.
+        remedy: the end of the sentence.
+
+    Raises:
+        TooLargeError: in place of a MemoryError.
+    """
+    most = max(300, 200 + len(name))
+    try:
+        yield
+    except ApspError as error:
+        error.args = (one_line(str(error), most),)
+        raise
+    except Exception as error:
+        kind = TooLargeError if isinstance(error, MemoryError) else InputError
+        raise kind(one_line(f"{failed} ({reason_of(error)}); {remedy}.", most)) from error
+
+
 @contextmanager
 def file_errors(
     name: str,
@@ -71,10 +115,9 @@ def file_errors(
     except InputError:
         raise
     except (OSError, EOFError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise InputError(
-            f"`{name}` must be a path that can be {how}, but {str(path)!r} cannot: {reason}; "
-            f"{remedy}."
+            f"`{name}` must be a path that can be {how}, but {str(path)!r} cannot: "
+            f"{reason_of(error)}; {remedy}."
         ) from None
 
 

@@ -511,3 +511,13 @@ def test_entries_in_any_order(seed: int, dtype: Any, canonical: bool) -> None:
     expected = scipy_csgraph.floyd_warshall(sparse(weights))
     np.testing.assert_array_equal(csgraph.shortest_path(matrix), expected)
     np.testing.assert_array_equal(csgraph.dijkstra(matrix, indices=[0]), expected[:1])
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_a_damaged_matrix(kind):
+    """SciPy does not check a matrix whose arrays are replaced, and reads beyond them."""
+    for offsets, index in ([0, 1, 2, 2], -(10**6)), ([0, 2**63 - 1, -2, 2], 1), ([0, 5, 1, 2], 1):
+        matrix = scipy.sparse.csr_array(np.eye(3, k=1)).asformat(kind)
+        matrix.indptr, matrix.indices = np.array(offsets), np.array([index, 2])
+        with pytest.raises(tri_apsp.InputError, match="`csgraph` must be a valid sparse matrix"):
+            csgraph.dijkstra(matrix)

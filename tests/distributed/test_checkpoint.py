@@ -172,7 +172,19 @@ def cut_off(path):
     path.write_bytes(path.read_bytes()[:100])
 
 
+def other_facts(**others):
+    """Write a whole archive with other values."""
+
+    def harm(path):
+        np.savez(path, **{**np.load(path), **others})
+
+    return harm
+
+
 HARMS = [
+    (".npz", other_facts(sums=np.uint32(0))),
+    (".npz", other_facts(done=N + 1)),
+    (".npz", other_facts(done=-1)),
     (".npy", damage),
     (".npy", damage_header),
     (".npz", cut_off),

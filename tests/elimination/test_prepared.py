@@ -336,6 +336,21 @@ def test_limits_of_any_form() -> None:
         ("weights", lambda x: x * np.nan),
         ("order", lambda x: x[:-1]),
         ("order", lambda x: x + 1),
+        ("offsets", lambda x: x.astype(float)),
+        ("offsets", lambda x: x[:, None]),
+        ("offsets", lambda x: np.array([0, 2**63 - 1, -2, *x[3:]])),
+        ("vertices", lambda x: x.astype(float)),
+        ("weights", lambda x: x.astype(complex)),
+        ("weights", lambda x: x.astype(">f4")),
+        ("has_order", lambda x: np.empty(0, bool)),
+        ("has_order", lambda x: np.array("no")),
+        ("directed", lambda x: np.ones(2, bool)),
+        ("kind_of_labels", lambda x: np.array("names")),
+        ("labels", lambda x: np.array([0, 81, 0])),
+        ("labels", lambda x: np.array([0, 80, 1])),
+        ("labels", lambda x: np.array(["0", "81", "one"])),
+        ("reason", lambda x: np.frombuffer(b"\xff" * 16, "U4")[0:]),
+        ("reason", lambda x: np.frombuffer(b"\xff" * 16, "U4").reshape(())),
     ],
 )
 def test_files_with_other_content(tmp_path: Path, key: str, change: Any) -> None:
@@ -344,7 +359,30 @@ def test_files_with_other_content(tmp_path: Path, key: str, change: Any) -> None
     with np.load(path) as file:
         found = {name: file[name] for name in file.files}
     np.savez(path, **{**found, key: change(found[key])})
-    with pytest.raises(InputError, match="must"):
+    with pytest.raises(
+        InputError, match=r"must be a file that .*; prepare the graph again|`order`"
+    ):
+        PreparedGraph.load(path)
+
+
+@pytest.mark.parametrize("labels", [["b", "a", "c"], ["a", "a", "b"]])
+def test_labels_that_do_not_ascend(tmp_path: Path, labels: list[str]) -> None:
+    path = tmp_path / "g.npz"
+    prepare(torch.ones(3, 3)).save(path)
+    with np.load(path) as file:
+        found = {name: file[name] for name in file.files}
+    np.savez(path, **found | {"kind_of_labels": "ids", "labels": labels})
+    with pytest.raises(InputError, match="its labels do not ascend"):
+        PreparedGraph.load(path)
+
+
+def test_an_unknown_compression(tmp_path: Path) -> None:
+    path = tmp_path / "g.npz"
+    prepare(torch.ones(3, 3)).save(path)
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"PK\1\2") + 10] ^= 64
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"another file .*compression method is not supported"):
         PreparedGraph.load(path)
 
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from tri_apsp import prepare, read_graph, read_sparse_graph
+from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import load_graph
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
@@ -108,6 +109,16 @@ def test_a_sparse_tensor(saved, layout, dtype):
     assert graph.to_weights(torch.int32).tolist() == expected
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize("offsets", [[0, 2, 1, 1], [1, 1, 1, 1], [0, 2**63 - 1, -2, 1]])
+def test_offsets_of_a_sparse_matrix(save, refuses, kind, offsets):
+    """Differences of the last ones overflow to lengths that add up to the number of entries."""
+    parts = {"format": kind.encode(), "shape": [3, 3], "indices": [0], "indptr": offsets}
+    np.savez(stream := io.BytesIO(), **parts, data=np.ones((1, 1, 1) if kind == "bsr" else 1))
+    with refuses("s.npz"):
+        load_graph(save("s.npz", stream.getvalue()))
+
+
 class Unsafe:
     def __reduce__(self):
         return (print, ("run",))
@@ -153,6 +164,6 @@ def test_damaged_files(save, refuses, name):
 def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses):
     header = {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**8)}
     np.lib.format.write_array_header_1_0(stream := io.BytesIO(), header)
-    for name in ("w.npy", "w.npy.gz"):
-        with refuses(name, "cannot be read"):
+    for name, error in (("w.npy", InputError), ("w.npy.gz", TooLargeError)):
+        with refuses(name, "cannot be read", error=error):
             load_graph(save(name, stream.getvalue() + bytes(32)))

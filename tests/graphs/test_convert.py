@@ -306,3 +306,21 @@ def test_an_integer_that_float32_rounds(recwarn, convert):
         "float32 is exact for integers below 16777216 only, but a weight is 16777217; use float64 "
         "or int64 for exact distances."
     )
+
+
+@pytest.mark.parametrize("weights", [(2**53 + 1, 0.5), (2**64 + 1, 3), (2**63 + 1, 2**65)])
+def test_integers_of_networkx_that_float64_rounds(weights):
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([(0, 1, weights[0]), (1, 2, weights[1])])
+    with pytest.warns(RoundingWarning, match=f"a weight is {weights[0]};"):
+        from_networkx(graph, dtype=torch.float64)
+
+
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no wider float"
+)
+def test_numbers_beyond_float64(refuses):
+    large = np.array([[0, np.longdouble("1e400")], [np.inf, 0]])
+    for convert, given in ((from_numpy, large), (from_scipy, sp.coo_array(large))):
+        with refuses("at most 1.798e+308", "one is 1e+400", error=DistanceRangeError):
+            convert(given, torch.float64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -129,3 +131,69 @@ def test_edges_without_numbers_weigh_1(tmp_path):
     nx.write_graphml(graph, tmp_path / "g.graphml")
     found = load_graph(tmp_path / "g.graphml")
     assert (list(found.labels), found.weights.tolist()) == ([0, 1, 2], [1, 1, 1, 1])
+
+
+TSP = "DIMENSION : 2\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="edge" attr.name="weight" attr.type="double"/>
+<graph edgedefault="directed"><node id="a"/><node id="b"/>
+<edge source="a" target="b"><data key="d0">{}</data></edge></graph></graphml>
+"""
+GML = """graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "b" ]
+edge [ source 0 target 1 weight {} ] ]
+"""
+# A file with one edge of a weight.
+OF_WEIGHT = [
+    ("t.tsp", TSP + "EDGE_WEIGHT_SECTION\n{}\n"),
+    ("g.graphml", GRAPHML),
+    ("g.graphml", GRAPHML.replace("double", "string")),
+    ("g.gml", GML),
+    ("g.gml", GML.replace("{}", '"{}"')),
+    ("g.net", '*Vertices 2\n1 "a"\n2 "b"\n*Arcs\n1 2 {}\n'),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), OF_WEIGHT)
+@pytest.mark.parametrize("weight", ["1.0e400", "9" * 400])
+def test_weights_beyond_float64(save, refuses, name, text, weight):
+    with refuses("weights must be inf or at most 1.798e+308 in", f"one is '{weight[:9]}"):
+        load_graph(save(name, text.format(weight)))
+
+
+@pytest.mark.parametrize(("name", "text"), OF_WEIGHT)
+def test_integers_beyond_2_to_the_53(save, name, text):
+    """Exact where the file gives them as integers, else there is a warning."""
+    for weight in (2**53 + 1, 2**61 + 1, 2**53 + 2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            graph = load_graph(save(name, text.format(weight)))
+        found = max(edge.weights.max() for edge in graph.blocks())
+        is_exact = int(found) == weight
+        assert is_exact or weight % 2
+        assert [f"a weight is {weight};" in str(each.message) for each in caught] == [True] * (
+            not is_exact
+        )
+    large = load_graph(save(name, text.format("1.5e30")))
+    assert max(edge.weights.max() for edge in large.blocks()) == 1.5e30
+
+
+@pytest.mark.parametrize(("name", "text"), OF_WEIGHT[1:])
+def test_inf_is_no_edge(save, name, text):
+    infinity = "+INF" if name.endswith("gml") else "inf"
+    assert load_graph(save(name, text.format(infinity))).weights.tolist()[:1] == [np.inf]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4 4 0013 7\n2 5\n1 5\n3 1\n1 1\n",
+        "9" * 5000 + " 1\n2\n1\n",
+        "2 1 1 " + "9" * 30 + "\n2\n1\n",
+        "2 1\n2\n99999999999999999999\n",
+        "2 1\n2\n" + "9" * 5000 + "\n",
+        "2 1 1\n2 1_0\n1 1_0\n",
+    ],
+)
+def test_numbers_of_metis(save, refuses, text):
+    with refuses("a .graph file must"):
+        load_graph(save("g.graph", text))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import random
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,7 +12,7 @@ import torch
 
 import tri_apsp
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import DenseGraph, EdgeList
+from tri_apsp.graphs import DenseGraph, EdgeList, load_graph
 from tri_apsp.graphs.sparse import SPARSE_DTYPES, sparse_graph
 from tri_apsp.semirings import dtype_name
 
@@ -155,3 +158,48 @@ def test_bad_indices_and_values():
     damaged.indptr[1] = -77
     with pytest.raises(InputError, match="must be a valid sparse matrix, but is not"):
         sparse_graph(damaged)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_csc, torch.sparse_coo])
+def test_random_damages_of_sparse_tensors(layout):
+    """As arguments and in files: an error, or the graph of the entries; never a crash."""
+    draw = random.Random(3)
+    make = {torch.sparse_csr: torch.sparse_csr_tensor, torch.sparse_csc: torch.sparse_csc_tensor}
+    far = [-1, -3, 4, 5, 2**31, 2**62, 2**63 - 1, -(2**63)]
+    refused = 0
+    for _ in range(300):
+        columns = [draw.randrange(3) for _ in range(4)]
+        values = torch.arange(4.0)
+        if layout == torch.sparse_coo:
+            first = [draw.randrange(3) for _ in range(4)]
+        else:
+            first = [0, *sorted(draw.randrange(5) for _ in range(2)), 4]
+        for part in (first, columns):
+            if draw.random() < 0.4:
+                part[draw.randrange(len(part))] = draw.choice(far)
+        if draw.random() < 0.1 and layout != torch.sparse_coo:
+            draw.choice((first, columns)).pop()
+        if layout == torch.sparse_coo:
+            parts = (torch.tensor([first, columns]), values)
+        else:
+            parts = (torch.tensor(first), torch.tensor(columns), values)
+        build = make.get(layout, torch.sparse_coo_tensor)
+        tensor = build(*parts, (3, 3), check_invariants=False)
+        torch.save(tensor, stream := io.BytesIO())
+        stored = io.BytesIO(stream.getvalue())
+        try:
+            sparse_graph(tensor)
+        except InputError:
+            refused += 1
+            with pytest.raises(InputError):
+                load_graph(stored, format="pt")
+        else:
+            assert torch.equal(
+                sparse_graph(load_graph(stored, format="pt")).dense(), sparse_graph(tensor).dense()
+            )
+    assert 100 < refused < 250
+    # Differences of these offsets overflow to lengths that add up to the number of entries.
+    if layout != torch.sparse_coo:
+        wrapped = torch.tensor([0, 2**63 - 1, -2, 1]), torch.zeros(1, dtype=int), torch.ones(1)
+        with pytest.raises(InputError, match="must rise from 0 to the number of entries, 1"):
+            sparse_graph(make[layout](*wrapped, (3, 3), check_invariants=False))

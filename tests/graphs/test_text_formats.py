@@ -64,6 +64,9 @@ def test_the_same_graph(save, name, text):
         ("g.gr", ("1.5", str(2**53 + 2)), None),
         ("g.gr", ("inf", "1e300"), None),
         ("g.csv", (str(2**62), " -9007199254740993 "), "-9007199254740993"),
+        ("m.csv", ("1.5", str(2**53 + 1)), str(2**53 + 1)),
+        ("m.csv", ("inf", str(2**53 + 2)), None),
+        ("m.mtx", ("1.5", str(2**53 + 1)), str(2**53 + 1)),
     ],
 )
 def test_integers_that_no_float64_holds(save, name, weights, rounded):
@@ -72,6 +75,10 @@ def test_integers_that_no_float64_holds(save, name, weights, rounded):
     text = f"p sp 2 2\na 1 2 {first}\na 2 1 {second}\n"
     if name == "g.csv":
         text = f"# base 0\n0,1,{first}\n1,0,{second}\n"
+    elif name == "m.csv":
+        text = f",a,b\na,0,{first}\nb,{second},0\n"
+    elif name == "m.mtx":
+        text = f"{ARRAY} real general\n2 2\n0\n{first}\n{second}\n0\n"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load_graph(save(name, text))
@@ -144,6 +151,11 @@ BAD = [
     ("g.gr", "p sp 2 1\na 1 2 1_000\n", "1_000"),
     ("g.gr", "p sp 2 2\na 1 2 inf\nc\na 2 1 1e400\n", "at most 1.798e+308 in"),
     ("g.gr", f"p sp 2 1\na 1 2 {10**400}\n", "line 2 is 'a 1 2 1000"),
+    ("g.csv", '"of, info",a,inf\n"of, info",b,"1e400"\n', "line 2 is"),
+    ("g.csv", ",a,b,c\na,0,1,2\nb,inf,0,1e400\nc,3,7,0\n", "at most 1.798e+308 in"),
+    ("g.csv", f"0,inf,1,2\n3,0,4,5\n6,7,0,{10**309}\n1,1,1,0\n", "line 3 is '6,7,0,1000"),
+    ("g.txt", f"{'9' * 5000} 3 7\n5 7 8.5\n", "cannot be read (Exceeds the limit (4300"),
+    ("g.tsv", "# base 0\n0\t1\tx\n", "each row must be `source<tab>target<tab>weight` in"),
     ("g.gr", "p sp 2 1\na 1 2 \x00\x1b[31m\n", "holds control characters"),
     ("g.gr", "p sp 2 1\na 1 2 3\rfoo\n", "holds control characters"),
     ("g.gr", "p sp 2 1\na 1 2 nan\n", "neither NaN nor -inf"),
@@ -182,6 +194,7 @@ BAD = [
     ("g.mtx", f"{COORDINATE} integer general\n2 2 1\n1 2 3-4\n", "line 3 is '1 2 3-4'"),
     ("g.mtx", f"{ARRAY} real symmetric\n2 2\n0\n1\n", "but lists 2"),
     ("g.mtx", f"{ARRAY} real general\n1 1\n-inf\n", "line 3 is '-inf'"),
+    ("g.mtx", f"{ARRAY} real general\n2 2\n0\ninf\n1e400\n0\n", "line 5 is '1e400'"),
     ("g.mtx", f"{ARRAY} integer general\n1 1\n{2**64}\n", "line 3 is '1844"),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 from unittest.mock import Mock
 
 import numpy as np
@@ -83,6 +84,21 @@ class TestReplacement:
             write_distances(torch.ones(2, 2), path)
         assert path.read_text() == "old"
         assert list(tmp_path.iterdir()) == [path]
+
+    @pytest.mark.parametrize("extension", DISTANCE_FORMATS)
+    def test_a_full_disk_is_named(self, tmp_path, extension):
+        """A limit of the size of files stands for the disk."""
+        values = torch.rand(200, 200, generator=torch.Generator().manual_seed(1))
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
+        try:
+            with pytest.raises(
+                InputError, match=r"is not \(File too large\); choose another place"
+            ):
+                write_distances(values, tmp_path / f"d{extension}")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert not list(tmp_path.iterdir())
 
     def test_equal_content_gives_equal_compressed_files(self, tmp_path):
         for name in ("a", "b"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ import cases
 import numpy as np
 import pytest
 import torch
+from mutations import mutated
 
 import tri_apsp
 from tri_apsp.elimination.cpu import CpuSweeps
@@ -26,6 +28,7 @@ from tri_apsp.sparse.row_file import Header, RowFile
 
 GRAPH = cases.random_graph(50)
 WEIGHTS = cases.tensor(GRAPH, torch.float32)
+SMALL = WEIGHTS[:7, :7]
 EXPECTED = torch.from_numpy(floyd_warshall(GRAPH)).float()
 
 
@@ -241,6 +244,95 @@ def test_a_damaged_file(tmp_path: Path, damaged: str, state: str) -> None:
     what = "is shorter than it was" if damaged == "d.npy" else "is another file"
     with pytest.raises(InputError, match=rf"{what}; remove it and 'd\.npy\.rows', or give"):
         blocks_to(WEIGHTS, out=path)
+
+
+# Of a complete state, by lines: the header, the digits, and the stamp of .npy.
+HARMS: list[tuple[str, Callable[[list[bytes]], list[bytes]]]] = [
+    ("is another file", lambda lines: [lines[0], b"4" + lines[1][1:], b""]),
+    ("is another file", lambda lines: [lines[0], b"1 " + lines[1][2:], *lines[2:]]),
+    ("is another file", lambda lines: [lines[0], b"0" + lines[1][1:], b"[0, 0]", b""]),
+    ("is another file", lambda lines: [*lines[:-1], b"[0, 0]", b"[0, 0]", b""]),
+    ("is another file", lambda lines: [lines[0].replace(b": 10", b": 10.0"), *lines[1:]]),
+    ("is another file", lambda lines: [lines[0].replace(b": 50", b": 50.0"), *lines[1:]]),
+    ("is another file", lambda lines: [b"[" * 9**5, *lines[1:]]),
+    ("has changed since|is another file", lambda lines: [*lines[:2], b"null", b""]),
+    ("has changed since|is another file", lambda lines: [*lines[:2], b"", b""]),
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(("what", "harm"), HARMS)
+def test_a_damaged_state(
+    tmp_path: Path, name: str, what: str, harm: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    path, state = tmp_path / name, tmp_path / f"{name}.rows"
+    list(blocks_to(WEIGHTS, rows_per_block=10, out=path))
+    state.write_bytes(b"\n".join(harm(state.read_bytes().split(b"\n"))))
+    with pytest.raises(InputError, match=rf"{what}; remove it and '{name}\.rows', or give"):
+        blocks_to(WEIGHTS, out=path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_random_damages_of_a_state(tmp_path: Path, name: str) -> None:
+    """The table is right, or the state is refused."""
+    draw, refused = random.Random(1), 0
+    path, state = tmp_path / name, tmp_path / f"{name}.rows"
+    for count in range(100):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        state.unlink(missing_ok=True)
+        blocks = blocks_to(SMALL, rows_per_block=3, out=path)
+        next(blocks)
+        if count % 2:
+            list(blocks)
+        blocks.close()
+        state.write_bytes(mutated(state.read_bytes(), draw))
+        try:
+            list(blocks_to(SMALL, rows_per_block=3, out=path))
+        except InputError:
+            refused += 1
+        else:
+            assert np.array_equal(load(path), tri_apsp.shortest_paths(SMALL).distances.numpy())
+    assert 50 < refused < 100
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("n", [6, 30])
+def test_an_array_of_another_shape(tmp_path: Path, name: str, n: int) -> None:
+    """In place of one whose rows are not complete, so that its time is not known."""
+    path, other = tmp_path / name, tmp_path / f"other-{name}"
+    for weights, place in ((SMALL, path), (WEIGHTS[:n, :n], other)):
+        blocks = blocks_to(weights, rows_per_block=3, out=place)
+        next(blocks)
+        blocks.close()
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    other.rename(path)
+    with pytest.raises(InputError, match="is another file; remove it"):
+        blocks_to(SMALL, out=path)
+
+
+@pytest.mark.parametrize("content", ["[]", '{"zarr_format": 3, "node_type": "array"}'])
+def test_a_damaged_zarr_array(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "d.zarr"
+    list(blocks_to(WEIGHTS, rows_per_block=10, out=path))
+    for chunks in (b"[\n        0,", b"[\n        7,"):
+        whole = (path / "zarr.json").read_bytes()
+        (path / "zarr.json").write_bytes(whole.replace(b"[\n        10,", chunks))
+        with pytest.raises(InputError, match="is another file; remove it"):
+            blocks_to(WEIGHTS, out=path)
+        (path / "zarr.json").write_bytes(whole)
+    (path / "zarr.json").write_text(content)
+    with pytest.raises(InputError, match=r"must be a zarr array, but .* is not .*; remove it"):
+        blocks_to(WEIGHTS, out=path)
+
+
+def test_a_longer_file(tmp_path: Path) -> None:
+    blocks = blocks_to(WEIGHTS, rows_per_block=5, out=tmp_path / "d.npy")
+    next(blocks)
+    blocks.close()
+    with (tmp_path / "d.npy").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(InputError, match="is longer than it was; remove it"):
+        blocks_to(WEIGHTS, out=tmp_path / "d.npy")
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

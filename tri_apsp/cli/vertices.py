@@ -11,6 +11,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.labels import Labels, vertex_of
 from tri_apsp.graphs.text import Text
+from tri_apsp.messages import one_line, shown
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
@@ -74,15 +75,15 @@ def _rows(
     for number, line in text.rows():
         try:
             row = [vertex_of(labels, label, option) for label in split(line.strip())]
-        except InputError:  # replaced below by one with the file and the line
+        except (InputError, csv.Error):  # replaced below by one with the file and the line
             row = []
         if len(row) != width:
             among = "" if isinstance(labels, range) else f"one of the {len(labels)} "
-            shown = f"{among}from {labels[0]} to {labels[len(labels) - 1]}"
+            ends = one_line(f"{among}from {labels[0]} to {labels[len(labels) - 1]}", 100)
             what = "one vertex" if width == 1 else "two vertices"
             raise InputError(
-                f"each line of {option} must hold {what} of the graph, {shown}, but line {number} "
-                f"of {text.name} is {line[:60]!r}; correct or remove it."
+                f"each line of {option} must hold {what} of the graph, {ends}, but line {number} "
+                f"of {text.name} is {shown(line)}; correct or remove it."
             )
         rows.append(row)
     if not rows:

@@ -8,6 +8,7 @@ import torch
 from scipy.sparse import coo_array, issparse
 
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.convert import check_format
 from tri_apsp.graphs.sparse import EdgeLists, SparseGraph, of_entries
 
 
@@ -60,21 +61,25 @@ def weights_of(
 
 
 def _of_sparse(graph: Any, *, directed: bool, unweighted: bool) -> SparseGraph:
-    from tri_apsp.kernels.cpu.edge_lists import are_lists  # with Numba: half a second
+    from tri_apsp.kernels.cpu.edge_lists import are_canonical  # with Numba: half a second
 
     # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of
     # those of a csr matrix the smallest counts.
+    if graph.format != "csr":
+        check_format(graph, "`csgraph`")
     matrix = graph.tocsr()
-    n, targets = matrix.shape[0], matrix.indices
+    n, offsets, targets = matrix.shape[0], matrix.indptr, matrix.indices
     values = matrix.data.astype(np.float64)
     values[np.isnan(values)] = np.inf
     if unweighted:
         values[values < np.inf] = 1
-    offsets, narrow = matrix.indptr.astype(np.int64), targets.astype(np.int32)
     # As a rule nothing is left to sort or to leave out.
-    if directed and n < 1 << 31 and are_lists(n, offsets, narrow, values, np.inf):
-        return SparseGraph(n, EdgeLists(*map(torch.from_numpy, (offsets, narrow, values))))
-    sources = np.repeat(np.arange(n, dtype=targets.dtype), np.diff(matrix.indptr))
+    lists = offsets, targets, values
+    if directed and targets.dtype == np.int32 and are_canonical(n, *lists, np.inf):
+        lists = offsets.astype(np.int64), targets.copy(), values
+        return SparseGraph(n, EdgeLists(*map(torch.from_numpy, lists)))
+    check_format(matrix, "`csgraph`")
+    sources = np.repeat(np.arange(n, dtype=targets.dtype), np.diff(offsets))
     if not directed:
         sources, targets = np.concatenate(((sources, targets), (targets, sources)), axis=1)
         values = np.tile(values, 2)

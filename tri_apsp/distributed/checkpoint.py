@@ -268,6 +268,8 @@ class Checkpoints:
             rows = CheckedRows(file, self._first, self._shape, self._dtype)
             if file.shape != (n, n) or file.dtype.name != dtype_name(self._dtype):
                 return None
+            if facts["sums"].shape != (n,) or not 0 < facts["done"] <= n:
+                return None
             for _ in rows.parts():  # which computes their checksums
                 pass
         except (OSError, EOFError, ValueError):

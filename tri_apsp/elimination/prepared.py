@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,11 +32,12 @@ from tri_apsp.graphs.sparse import (
     SPARSE_DTYPES,
     EdgeLists,
     SparseGraph,
+    are_lists,
     is_sparse,
     of_entries,
     sparse_graph,
 )
-from tri_apsp.messages import counted, shown
+from tri_apsp.messages import counted, parsing, shown
 
 # The most edges per vertex of the filled graph, of which the order has a lower bound. The roads of
 # Luxembourg have 2, a triangulation of 65 536 points 25, a grid of 316 x 316 28; random graphs of 4
@@ -48,19 +47,18 @@ LEAST_LEVELS = 27
 """The levels of a breadth-first search from which on numbers of edges are found by elimination."""
 # Written into files; another version is refused.
 _VERSION = 1
-_KEYS = frozenset(
-    [
-        "offsets",
-        "vertices",
-        "weights",
-        "kind_of_labels",
-        "labels",
-        "has_order",
-        "order",
-        "directed",
-        "reason",
-    ]
-)
+# The arrays of a file, with the kinds of dtypes and the dimensions that they may have.
+_PARTS = {
+    "offsets": ("i", 1),
+    "vertices": ("i", 1),
+    "weights": ("if", 1),
+    "kind_of_labels": ("U", 0),
+    "labels": ("iU", 1),
+    "has_order": ("b", 0),
+    "order": ("i", 1),
+    "directed": ("b", 0),
+    "reason": ("U", 0),
+}
 _NO_SEPARATORS = "it has no small separators, as road networks have"
 
 
@@ -312,42 +310,53 @@ class PreparedGraph(SparseGraph):
             114 599 vertices of Luxembourg.
         """
         _check_ending(path)
-        try:
-            file = np.load(path, allow_pickle=False)
-            found = {name: file[name] for name in getattr(file, "files", ())}
-        except (zipfile.BadZipFile, ValueError, EOFError, zlib.error, KeyError) as error:
-            raise InputError(
-                f"{path} must be a file that PreparedGraph.save wrote, but is damaged or another "
-                f"file ({error}); prepare the graph again."
-            ) from None
-        version = found.get(PREPARED_KEY)
-        if version is None or str(version) != str(_VERSION) or not found.keys() >= _KEYS:
-            written = "is another file" if version is None else f"has version {version}"
-            raise InputError(
-                f"{path} must be a prepared graph of version {_VERSION}, but {written}; prepare "
-                "the graph again."
-            )
-        labels = _labels_of_array(str(found["kind_of_labels"]), found["labels"])
-        lists = _checked_lists(path, *(found[x] for x in ("offsets", "vertices", "weights")))
-        graph = cls(
-            len(found["offsets"]) - 1,
-            lists,
-            labels,
-            directed=bool(found["directed"]),
-            reason=str(found["reason"]),
+        failed = (
+            f"{path} must be a file that PreparedGraph.save wrote, but is damaged or another file"
         )
-        if found["has_order"]:
-            tree = elimination_tree(graph, _permutation(found["order"], graph.n), graph.n**2)
-            graph = _with_tree(graph, graph, tree, graph.reason)
+        with Path(path).open("rb") as file, parsing(str(path), failed, "prepare the graph again"):
+            loaded = np.load(file, allow_pickle=False)
+            found = {name: loaded[name] for name in getattr(loaded, "files", ())}
+            version = found.get(PREPARED_KEY)
+            if (
+                version is None
+                or str(version) != str(_VERSION)
+                or not found.keys() >= _PARTS.keys()
+            ):
+                written = "is another file" if version is None else f"has version {version}"
+                raise InputError(
+                    f"{path} must be a prepared graph of version {_VERSION}, but {written}; "
+                    "prepare the graph again."
+                )
+            for name, (kinds, dimensions) in _PARTS.items():
+                part = found[name]
+                is_valid = part.dtype.kind in kinds and part.ndim == dimensions
+                if is_valid and part.dtype.kind == "U":
+                    # NumPy would make Python strings of anything.
+                    part.tobytes().decode("utf-32")
+                if not is_valid or not part.dtype.isnative:
+                    raise ValueError(f"its {name} are {part.dtype} of shape {part.shape}")
+            lists = _checked_lists(path, *(found[x] for x in ("offsets", "vertices", "weights")))
+            labels = _labels_of_array(str(found["kind_of_labels"]), found["labels"])
+            if len(labels) != len(found["offsets"]) - 1:
+                raise ValueError(f"it has {counted(len(labels), 'label')}")
+            graph = cls(
+                len(labels),
+                lists,
+                labels,
+                directed=bool(found["directed"]),
+                reason=str(found["reason"]),
+            )
+            if found["has_order"]:
+                tree = elimination_tree(graph, _permutation(found["order"], graph.n), graph.n**2)
+                graph = _with_tree(graph, graph, tree, graph.reason)
         return graph if device is None else graph.to(resolve(str(device)))
 
 
 def _checked_lists(path: object, offsets: Array, vertices: Array, weights: Array) -> EdgeLists:
     """Return the edges of a file, which must be those of a graph as it is kept."""
-    n = len(offsets) - 1
-    whole = n >= 0 and len(vertices) == len(weights) == offsets[-1] and offsets[0] == 0
-    if whole and bool((np.diff(offsets) >= 0).all()):
-        lists = EdgeLists(*map(torch.from_numpy, (offsets, vertices, weights)))
+    lists = EdgeLists(*map(torch.from_numpy, (offsets, vertices, weights)))
+    if are_lists(lists.offsets, lists.vertices, lists.weights):
+        n = len(offsets) - 1
         ends = lists.owners(), lists.vertices.long()
         try:
             found = of_entries(n, *ends, lists.weights, device=torch.device("cpu")).by_source
@@ -370,10 +379,20 @@ def _labels_as_array(labels: Labels) -> tuple[str, Array]:
 
 
 def _labels_of_array(kind: str, values: Array) -> Labels:
-    """Return the labels of which _labels_as_array made an array."""
+    """Return the labels of which _labels_as_array made an array.
+
+    Raises:
+        ValueError: they do not ascend, or are of another kind.
+    """
     if kind == "range":
         return range(*map(int, values))
-    return Ids(np.array([*map(int, values)], object) if kind == "large" else values)
+    if kind == "large":
+        values = np.array([*map(int, values)], object)
+    elif kind != "ids":
+        raise ValueError(f"its labels are {shown(kind)}")
+    if not bool((values[1:] > values[:-1]).all()):
+        raise ValueError("its labels do not ascend")
+    return Ids(values)
 
 
 def _check_ending(path: object) -> None:

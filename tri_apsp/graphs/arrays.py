@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import check_dtype
+from tri_apsp.arguments import check_dtype, check_square
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
+from tri_apsp.graphs.convert import as_tensor, edges_of_entries, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
+from tri_apsp.graphs.sparse import stored_entries
 from tri_apsp.memory import require_memory
 from tri_apsp.semirings import DTYPES_BY_NAME, from_bool, remedy_for
 
@@ -37,33 +37,33 @@ def read_numpy(source: Source) -> Graph:
         PreparedFileError: for a prepared graph.
         InputError: for any other content, such as objects.
     """
-    with source.opened() as place:
-        # A plain file is mapped, so that a matrix larger than the memory is refused before it is
-        # loaded.
-        mode: Any = "c" if isinstance(place, Path) else None
-        loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return _of_array(loaded, str(source))
-        with loaded as archive:
-            names = sorted(archive.files)
-            if PREPARED_KEY in names:
-                raise PreparedFileError(
-                    f"a graph file must hold edges or weights alone, but {source} is a prepared "
-                    "graph; load it with PreparedGraph.load, or for a command name it FILE.npz."
+    place = source.loadable()
+    # A plain file is mapped, so that a matrix larger than the memory is refused before it is
+    # loaded.
+    mode: Any = "c" if isinstance(place, Path) else None
+    loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return _of_array(loaded, str(source))
+    with loaded as archive:
+        names = sorted(archive.files)
+        if PREPARED_KEY in names:
+            raise PreparedFileError(
+                f"a graph file must hold edges or weights alone, but {source} is a prepared "
+                "graph; load it with PreparedGraph.load, or for a command name it FILE.npz."
+            )
+        if not {"format", "shape", "data"} <= set(names):
+            name = names[0] if len(names) == 1 else "weights"
+            if name not in names:
+                raise InputError(
+                    f"an archive must hold one array or one named weights, but {source} holds "
+                    f"{', '.join(names) or 'none'}; save the weights alone."
                 )
-            if not {"format", "shape", "data"} <= set(names):
-                name = names[0] if len(names) == 1 else "weights"
-                if name not in names:
-                    raise InputError(
-                        f"an archive must hold one array or one named weights, but {source} holds "
-                        f"{', '.join(names) or 'none'}; save the weights alone."
-                    )
-                return _of_array(archive[name], f"{name} in {source}")
-        from scipy.sparse import load_npz  # slow to import, and only a sparse file needs it
+            return _of_array(archive[name], f"{name} in {source}")
+    from scipy.sparse import load_npz  # slow to import, and only a sparse file needs it
 
-        if not isinstance(place, Path):
-            place.seek(0)
-        return edges_of_sparse(load_npz(place), f"`{source}`")
+    if not isinstance(place, Path):
+        place.seek(0)
+    return edges_of_sparse(load_npz(place), f"`{source}`")
 
 
 def _of_array(array: npt.NDArray[Any], name: str) -> Graph:
@@ -85,9 +85,9 @@ def read_pt(source: Source) -> Graph:
     Raises:
         InputError: for any other content; code in the file is never run.
     """
-    with source.opened() as place, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a damaged file, which the error explains
-        tensor = torch.load(place, map_location="cpu", weights_only=True)
+        tensor = torch.load(source.loadable(), map_location="cpu", weights_only=True)
     if not isinstance(tensor, torch.Tensor):
         raise InputError(
             f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save "
@@ -99,28 +99,13 @@ def read_pt(source: Source) -> Graph:
 def _graph(tensor: torch.Tensor, name: str) -> Graph:
     check_dtype(tensor, name, remedy=f"{remedy_for(tensor.dtype)}, and save it again")
     if tensor.layout != torch.strided:
-        return _edges(tensor, name)
+        check_square(tensor, name)
+        entries = stored_entries(tensor, name)
+        return edges_of_entries(len(tensor), *(each.numpy() for each in entries))
     if tensor.dtype == torch.bool:
         require_memory(name, tensor.numel() * 4, tensor.device, "save it in another dtype")
         tensor = from_bool(tensor)
     return DenseGraph(tensor, name=name)
-
-
-def _edges(tensor: torch.Tensor, name: str) -> EdgeList:
-    from scipy.sparse import coo_array  # slow to import, and only a sparse file needs it
-
-    if tensor.layout in (torch.sparse_bsr, torch.sparse_bsc) or tensor.sparse_dim() != 2:
-        raise InputError(
-            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
-            f"but has layout {tensor.layout}; convert it with .to_dense().to_sparse_csr(), and "
-            "save it again."
-        )
-    entries = tensor.to_sparse(layout=torch.sparse_coo)
-    # indices() and values() would require coalesced entries, with those at one place added up.
-    places, values = entries._indices().numpy(), entries._values().numpy()
-    return edges_of_sparse(
-        coo_array((values, tuple(places)), shape=tuple(tensor.shape)), f"`{name}`"
-    )
 
 
 def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str) -> None:

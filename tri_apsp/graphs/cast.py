@@ -203,9 +203,20 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
 
     Warns:
         RoundingWarning: once, if an integer was rounded.
+
+    Raises:
+        DistanceRangeError: for a number beyond float64.
     """
     if values.dtype.kind == "f":
-        reals = values.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):
+            reals = values.astype(np.float64, copy=False)
+        if values.dtype.itemsize > reals.dtype.itemsize:
+            beyond = values[np.isinf(reals) & np.isfinite(values)]
+            if len(beyond):
+                raise DistanceRangeError(
+                    f"weights must be inf or at most {np.finfo(np.float64).max:.4g} in magnitude, "
+                    f"but one is {beyond[0]!s}; {remedy_beyond(torch.float64)}."
+                )
         # Every float64 from 2**53 on is an integer, whether or not the number that it was rounded
         # from is.
         integers = np.all(np.abs(reals) < 2.0**53) and np.all(reals == np.trunc(reals))

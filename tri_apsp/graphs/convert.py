@@ -13,10 +13,10 @@ import torch
 
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.cast import cast_weights, widen
+from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, widen
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import warn_of_attribute
+from tri_apsp.messages import reason_of, shown, warn_of_attribute
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 if TYPE_CHECKING:
@@ -232,8 +232,12 @@ def from_networkx(
     warn_of_attribute(weight, len(rows), has_values=has_values)
     sources, targets, weights = zip(*rows, strict=True) if rows else ((), (), ())
     values = np.array(weights)
-    if values.dtype == object:  # integers beyond 64 bits
+    if values.dtype.kind not in "iu":  # with a fraction, or an integer beyond 64 bits
         values = values.astype(np.float64)
+        integers = (weight for weight in weights if isinstance(weight, int))
+        rounded = next((each for each in integers if int(float(each)) != each), None)
+        if rounded is not None:
+            warn_of_rounding(torch.float64, f"a weight is {shown(rounded)}")
     ends = np.array(sources, np.int64), np.array(targets, np.int64)
     edges = EdgeList(len(nodes), *ends, values)
     return (edges if graph.is_directed() else edges.both_ways()).to_weights(dtype, device)
@@ -275,24 +279,44 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
             "missing vertices."
         )
     _check_real(matrix.dtype, name)
-    if layout in ("csr", "csc", "bsr"):
-        try:
-            matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise InputError(
-                f"{name} must be a valid sparse matrix, but is not: {error}; build it anew."
-            ) from None
+    check_format(matrix, name)
     # tocoo keeps several entries at one place; a conversion to csr would add them up.
     entries = matrix.tocoo(copy=False)
     if layout in ("bsr", "dia"):
         entries.eliminate_zeros()  # their padding; what `matrix` stores stays
-    weights, present = entries.data, np.ones(len(entries.data), np.bool_)
-    dtype = DTYPES_BY_NAME.get(matrix.dtype.name)
-    if matrix.dtype == np.bool_:
+    return edges_of_entries(matrix.shape[0], entries.row, entries.col, entries.data)
+
+
+def check_format(matrix: Any, name: str) -> None:
+    """Refuse a sparse matrix of SciPy whose arrays do not fit each other, before SciPy converts it,
+    which reads and writes beyond its memory then.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if matrix.format in ("csr", "csc", "bsr"):
+        try:
+            matrix.check_format(full_check=True)
+            if (matrix.indptr[1:] < matrix.indptr[:-1]).any():  # whose differences may overflow
+                raise ValueError("its offsets must rise")
+        except ValueError as error:
+            raise InputError(
+                f"{name} must be a valid sparse matrix, but is not: {reason_of(error)}; build it "
+                "anew."
+            ) from None
+
+
+def edges_of_entries(
+    n: int, rows: npt.NDArray[Any], columns: npt.NDArray[Any], weights: npt.NDArray[Any]
+) -> EdgeList:
+    """Return the entries of a sparse matrix as edges, without those that mean no edge."""
+    present = np.ones(len(weights), np.bool_)
+    dtype = DTYPES_BY_NAME.get(weights.dtype.name)
+    if weights.dtype == np.bool_:
         weights, present = weights.astype(np.int64), weights
     elif dtype is not None and not dtype.is_floating_point:
         present = weights != no_edge(dtype)
-    return EdgeList(matrix.shape[0], entries.row[present], entries.col[present], weights[present])
+    return EdgeList(n, rows[present], columns[present], weights[present])
 
 
 def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:

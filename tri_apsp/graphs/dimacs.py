@@ -11,6 +11,7 @@ from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.text import parse_count, parse_edges, write_rows
+from tri_apsp.messages import shown
 
 
 def read_dimacs(source: Source) -> EdgeList:
@@ -25,7 +26,7 @@ def read_dimacs(source: Source) -> EdgeList:
     if len(header) != 4 or header[:2] != ["p", "sp"]:
         raise InputError(
             f"the first line of {text.name} except comments must be `p sp n m`, but line {number} "
-            f"is {line[:60]!r}; add the header, move it up or correct it."
+            f"is {shown(line)}; add the header, move it up or correct it."
         )
     n, arcs = (
         parse_count(field, text.name, number, what)

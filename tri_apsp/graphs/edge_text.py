@@ -33,6 +33,7 @@ from tri_apsp.graphs.text import (
     parse_labelled_edges,
     write_rows,
 )
+from tri_apsp.messages import shown
 from tri_apsp.semirings import no_edge
 
 _COLUMNS = ["source", "target", "weight"]
@@ -176,8 +177,8 @@ def _declared(line: str, number: int, name: str) -> dict[str, int]:
     base, vertices = match.groups() if match else (None, None)
     if base not in (None, "0", "1"):
         raise InputError(
-            f"the vertex base must be 0 or 1, but line {number} of {name} declares {base!r}; "
-            "correct it."
+            f"the vertex base must be 0 or 1, but line {number} of {name} declares "
+            f"{shown(base)}; correct it."
         )
     declared = {} if base is None else {"base": int(base)}
     if vertices is not None and (base is not None or vertices.isdecimal()):
@@ -230,7 +231,7 @@ def _layout(
         if delimiter == "," and (width == 1 or ";" in first[0]):
             raise InputError(
                 f"the fields of a .csv file must be separated by commas, but {place} is "
-                f"{','.join(first)[:60]!r}; write it so, or read it by pandas and from_pandas."
+                f"{shown(','.join(first))}; write it so, or read it by pandas and from_pandas."
             )
         if width not in (2, 3):
             raise InputError(
@@ -245,7 +246,7 @@ def _layout(
     if counts["source"] != 1 or counts["target"] != 1 or weights > 1:
         raise InputError(
             f"the first row of an edge list must name source, target and, optionally, weight, but "
-            f"{place} is {(delimiter or ' ').join(first)[:60]!r}; say which columns they are: "
+            f"{place} is {shown((delimiter or ' ').join(first))}; say which columns they are: "
             f"{_OF_COLUMNS}, or `matrix=True`."
         )
     return True, tuple(places[0] for places in known.values() if places)
@@ -281,7 +282,7 @@ def _of_columns(
     if wrong:
         raise InputError(
             f"`columns` must be names or numbers of those in {place}, {', '.join(first)[:60]}, but "
-            f"one is {wrong[0]!r}; correct it."
+            f"one is {shown(wrong[0])}; correct it."
         )
     return has_header, use
 
@@ -397,7 +398,7 @@ def _matrix(
         kind = torch.int64 if values.dtype == np.int64 else torch.float64
         values = np.where(absent & ~np.eye(width, dtype=bool), no_edge(kind), values)
     rule = "weights must be neither -inf nor, without `missing=nan`, NaN or empty"
-    text.refuse(~(values > -np.inf).all(axis=1), rule)
+    text.check_weights(values, rule)
     order = np.argsort(vertices)
     weights = torch.from_numpy(np.ascontiguousarray(values[np.ix_(order, order)]))
     return DenseGraph(weights, labels, text.name)

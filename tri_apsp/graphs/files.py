@@ -3,18 +3,17 @@
 import gzip
 import io
 import os
-import re
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
-from tri_apsp.errors import ApspError, InputError, InputTypeError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.text import Text
-from tri_apsp.messages import shown
+from tri_apsp.messages import parsing, reason_of, shown
 
 Format: TypeAlias = Literal[
     "gr",
@@ -87,9 +86,9 @@ class Source:
             )
         except (OSError, ValueError) as error:
             # A ValueError if the stream is closed, or no file can have the path.
-            reason = getattr(error, "strerror", None) or str(error).rstrip(".")
             raise InputError(
-                f"a {self.what} must be readable, but {self} is not ({reason}); check the name."
+                f"a {self.what} must be readable, but {self} is not ({reason_of(error)}); check "
+                "the name."
             ) from error
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InputTypeError(
@@ -109,28 +108,21 @@ class Source:
             raise InputError(f"a {self.what} must not be empty, but {self} is; write it again.")
         return content
 
-    @contextmanager
-    def opened(self) -> Iterator[BinaryIO | Path]:
-        """Yield what NumPy and torch load from: the path of a plain file, which can be mapped, or
+    def loadable(self) -> BinaryIO | Path:
+        """Return what NumPy and torch load from: the path of a plain file, which can be mapped, or
         the bytes if they are compressed or come from a stream.
 
         Raises:
-            InputError: as `read`; and if the loader fails, with its reason.
+            InputError: as `read`.
         """
-        place: BinaryIO | Path = self.place
-        if not isinstance(place, Path) or not _is_uncompressed(place):
-            place = io.BytesIO(self.read())
-        try:
-            yield place
-        except ApspError:
-            raise
-        except Exception as error:  # the loaders raise many types for a damaged file
-            # The first sentence only, since torch adds how to load unsafely.
-            reason = re.split(r"\.\s|\n", str(error))[0].rstrip(".") or type(error).__name__
-            raise InputError(
-                f"a .{self.format} file must hold an array of numbers, but {self} cannot be read "
-                f"({reason}); write it again."
-            ) from error
+        if isinstance(self.place, Path) and _is_uncompressed(self.place):
+            return self.place
+        return io.BytesIO(self.read())
+
+    def parsing(self) -> AbstractContextManager[None]:
+        """Return a context in which the file is parsed; see messages.parsing."""
+        failed = f"a .{self.format} file must hold a graph, but {self} cannot be read"
+        return parsing(str(self), failed, "write it again")
 
 
 def _is_uncompressed(path: Path) -> bool:
@@ -196,7 +188,8 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         try:
-            with temporary.open("xb") as raw:
+            # To a file that can be read too, numpy.save writes in a way that names a full disk.
+            with temporary.open("x+b") as raw:
                 if path.suffix.lower() == ".gz":
                     with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
                         yield cast(BinaryIO, packed)
@@ -207,6 +200,6 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(
-            f"an output must be writable, but {path} is not ({error.strerror or error}); choose "
-            "another place."
+            f"an output must be writable, but {path} is not ({reason_of(error)}); choose another "
+            "place."
         ) from error

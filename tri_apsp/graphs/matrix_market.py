@@ -18,6 +18,7 @@ from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.text import Text, parse_edges, write_rows
 from tri_apsp.memory import check_memory
+from tri_apsp.messages import reason_of
 
 # The kinds of matrices, with the types of their values.
 _FIELDS = {"real": (np.float64,), "double": (np.float64,), "integer": (np.int64,), "pattern": ()}
@@ -44,7 +45,7 @@ def read_matrix_market(source: Source) -> Graph:
     except (ValueError, OverflowError) as error:
         raise InputError(
             f"a .mtx file must begin with a MatrixMarket header, but {source} does not "
-            f"({str(error).rstrip(' .:')}); correct it or copy it again."
+            f"({reason_of(error)}); correct it or copy it again."
         ) from error
     if field not in _FIELDS or symmetry not in _SYMMETRIES:
         raise InputError(

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import threading
-import tokenize
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.files import file_format, to_path
-from tri_apsp.messages import file_errors
+from tri_apsp.messages import file_errors, reason_of
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 LOADING = threading.Lock()
@@ -28,7 +27,7 @@ def map_file(path: str | os.PathLike[str], mode: Literal["r", "r+"]) -> np.memma
 
     Raises:
         OSError: it cannot be opened.
-        ValueError, SyntaxError, tokenize.TokenError: it is no `.npy` file, or shorter than it says.
+        Exception: of many types, for a file that is no `.npy` file, or shorter than it says.
     """
     with LOADING:
         return np.lib.format.open_memmap(path, mode)
@@ -79,6 +78,7 @@ class NpyFile:
     Attributes:
         shape: (rows, columns).
         dtype: that of NumPy.
+        is_longer: whether more than the matrix is in the file.
         close: closes the file, as the end of this object does.
 
     Raises:
@@ -97,8 +97,10 @@ class NpyFile:
                 file.truncate(file.tell() + rows * columns * new[1].itemsize)
         try:
             mapped = map_file(path, "r")
-        except (SyntaxError, tokenize.TokenError) as error:  # of a damaged header
-            raise ValueError(str(error)) from None
+        except OSError:
+            raise
+        except Exception as error:  # of many types, for a damaged header
+            raise ValueError(reason_of(error)) from None
         if mapped.ndim != 2:
             raise InputError(
                 f"a .npy file must hold one matrix (n, n), but {path} holds shape {mapped.shape}; "
@@ -114,6 +116,7 @@ class NpyFile:
         self.path, self.dtype = path, mapped.dtype
         self.shape: tuple[int, int] = mapped.shape
         self._begin, self._row = mapped.offset, self.shape[1] * self.dtype.itemsize
+        self.is_longer = path.stat().st_size > self._begin + mapped.nbytes
         flags = os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY
         self._file = os.open(path, flags)
         self.close = weakref.finalize(self, os.close, self._file)

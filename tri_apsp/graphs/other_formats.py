@@ -10,17 +10,17 @@ import re
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from tri_apsp.errors import ApspWarning, InputError
+from tri_apsp.graphs.cast import widen
 from tri_apsp.graphs.dense import DenseGraph
 from tri_apsp.graphs.edge_text import TableOptions
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.labels import integers_of, number_ids
-from tri_apsp.graphs.text import Text, parse_count, parse_edges
-from tri_apsp.messages import warn_caller
+from tri_apsp.graphs.text import Text, parse_count, parse_edges, parse_fields
+from tri_apsp.messages import reason_of, shown, warn_caller
 
 
 def read_tntp(source: Source, options: TableOptions) -> EdgeList:
@@ -31,29 +31,35 @@ def read_tntp(source: Source, options: TableOptions) -> EdgeList:
     Source: github.com/bstabler/TransportationNetworks.
     """
     text = source.text("~")
-    found = re.search(rb"<NUMBER OF NODES>\s*(\S+)", text.data, re.IGNORECASE)
     end = next((number for number, line in text.rows() if "<END OF METADATA>" in line.upper()), 0)
+    # <NUMBER OF NODES>, <NUMBER OF LINKS> and <FIRST THRU NODE>
+    metadata = re.findall(
+        rb"<(?:NUMBER OF|FIRST THRU) (NODES?|LINKS)>\s*([^\s<]+)", text.data.upper()
+    )
+    counts = {
+        key: parse_count(value.decode("latin-1"), str(source), end, key.decode().lower())
+        for key, value in reversed(metadata)  # the first ones count
+    }
     names = next((line for _, line in text.after(end).lines() if line.startswith("~")), "")
     columns = names.replace(";", " ").strip("~ ").lower().split()
     weight = _one_column(options, "free_flow_time")
-    if not (found and end) or weight not in columns:
+    if b"NODES" not in counts or not end or weight not in columns:
         raise InputError(
-            f"a .tntp file must have <NUMBER OF NODES>, <END OF METADATA> and the names of columns "
-            f"after `~`, {weight} among them, but {source} has {', '.join(columns) or 'none'}; "
-            "give a network file, or name another column in `columns`."
+            "a .tntp file must have <NUMBER OF NODES>, <END OF METADATA> and the names of columns "
+            f"after `~`, {weight} among them, but {source} has {', '.join(columns)[:60] or 'none'};"
+            " give a network file, or name another column in `columns`."
         )
-    n = parse_count(found[1].decode("latin-1"), str(source), end, "nodes")
-    through = re.search(rb"<FIRST THRU NODE>\s*(\d+)", text.data, re.IGNORECASE)
-    if through and int(through[1]) > 1:
+    first = counts.get(b"NODE", 1)
+    if first > 1:
         warn_caller(
-            f"in {source} no path may pass through nodes before {int(through[1])}, <FIRST THRU "
-            "NODE>, but here it may; leave out the edges to them to solve without.",
+            f"in {source} no path may pass through nodes before {first}, <FIRST THRU NODE>, but "
+            "here it may; leave out the edges to them to solve without.",
             ApspWarning,
         )
-    links = re.search(rb"<NUMBER OF LINKS>\s*(\d+)", text.data, re.IGNORECASE)
     rows = Text(text.name, text.after(end).data.replace(b";", b" "), "~", end + 1)
     use = 0, 1, columns.index(weight)
-    return parse_edges(rows, base=1, n=n, use=use, expected=int(links[1]) if links else None)
+    n, links = counts[b"NODES"], counts.get(b"LINKS")
+    return parse_edges(rows, base=1, n=n, use=use, expected=links)
 
 
 def read_metis(source: Source) -> EdgeList:
@@ -63,14 +69,15 @@ def read_metis(source: Source) -> EdgeList:
     Source: Karypis and Kumar, METIS, version 5.1, section 4.1.1.
     """
     text = source.text("%")
-    lines = text.data.decode("latin-1").removesuffix("\n").split("\n")
+    # NumPy would read 1_0 as 10.
+    lines = text.data.decode("latin-1").replace("_", "?").removesuffix("\n").split("\n")
     rows = [line.split() for line in lines]
     rows = [row for row in rows if not (row and row[0].startswith("%"))]
     header = next((row for row in rows if row), [])
-    if not (2 <= len(header) <= 4 and all(field.isdecimal() for field in header)):
+    if not re.fullmatch(r"[0-9]{1,18} [0-9]{1,18}( [01]{1,3}( [0-9]{1,18})?)?", " ".join(header)):
         raise InputError(
             f"a .graph file must begin with `vertices edges [format [weights]]`, but {source} "
-            f"begins with {' '.join(header)[:60]!r}; correct the header."
+            f"begins with {shown(' '.join(header))}; correct the header."
         )
     n, edges = int(header[0]), int(header[1])
     sizes, vertex_weights, edge_weights = (
@@ -86,7 +93,7 @@ def read_metis(source: Source) -> EdgeList:
         sources = np.repeat(np.arange(len(found)), [len(row) // step for row in found])
         values = np.concatenate([*found, np.empty(0, np.int64)])
         targets, weights = values[::step] - 1, values[1::2] if edge_weights else None
-    except ValueError:
+    except (ValueError, OverflowError):
         found, targets = [], np.array([-1])
     matched = all(len(row) % step == 0 for row in found) and len(lists) == n
     if not matched or len(targets) != 2 * edges or not np.isin(targets, np.arange(n)).all():
@@ -126,13 +133,14 @@ def read_tsplib(source: Source) -> DenseGraph:
     size = fields.get("DIMENSION", "")
     if fields.get("EDGE_WEIGHT_TYPE", "").upper() != "EXPLICIT" or form not in _SECTIONS:
         raise InputError(
-            f"a .tsp file must have EDGE_WEIGHT_TYPE: EXPLICIT and one of the formats "
-            f"{', '.join(_SECTIONS)}, but {source} has {fields.get('EDGE_WEIGHT_TYPE')} and "
-            f"{form or None}; compute its distances, and save them as .npy."
+            "a .tsp file must have EDGE_WEIGHT_TYPE: EXPLICIT and the format FULL_MATRIX, or "
+            "UPPER or LOWER, _ or _DIAG_, and ROW or COL, but "
+            f"{source} has {str(fields.get('EDGE_WEIGHT_TYPE'))[:25]} and {form[:25] or None}; "
+            "compute its distances, and save them as .npy."
         )
     n = parse_count(size, str(source), 1, "vertices")
-    numbers = itertools.takewhile(_NUMBER.fullmatch, section.split())
-    values = np.array(list(numbers), np.float64)
+    numbers = list(itertools.takewhile(_NUMBER.fullmatch, section.split()))
+    values = widen(parse_fields(str(source), numbers, section))
     # Counted before anything of size n^2 is made: DIMENSION may be wrong.
     if form == "FULL_MATRIX":
         wanted = n * n
@@ -144,12 +152,10 @@ def read_tsplib(source: Source) -> DenseGraph:
             f"{len(values)}; copy it again."
         )
     rows, columns = _SECTIONS[form](n)
-    weights: npt.NDArray[Any] = np.zeros((n, n))
+    weights = np.zeros((n, n), values.dtype)
     weights[rows, columns] = values
     if form != "FULL_MATRIX":
         weights[columns, rows] = values
-    if (weights == np.trunc(weights)).all():
-        weights = weights.astype(np.int64)
     return DenseGraph(torch.from_numpy(weights), range(1, n + 1), str(source))
 
 
@@ -174,7 +180,7 @@ def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
     except Exception as error:  # its readers raise many types
         raise InputError(
             f"a .{source.format} file must be one that NetworkX reads, but {source} is not "
-            f"({str(error).splitlines()[0][:100]}); correct it or copy it again."
+            f"({reason_of(error)}); correct it or copy it again."
         ) from error
     weight = _one_column(options, "weight")
     rows = list(graph.edges(data=True))
@@ -195,9 +201,11 @@ def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
     vertex = dict(zip(graph.nodes, vertices.tolist(), strict=True))
     ends = np.array([(vertex[u], vertex[v]) for u, v, _ in rows], np.int64).reshape(-1, 2)
     try:
-        weights = np.array([attributes.get(weight, 1) for *_, attributes in rows] or [1])
-        weights = weights[: len(rows)].astype(np.int64 if weights.dtype.kind in "iu" else float)
-    except (ValueError, TypeError):
+        fields = [str(attributes.get(weight, 1)) for *_, attributes in rows]
+        weights = parse_fields(str(source), fields, data.decode("latin-1"))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(
             f"the attribute {weight!r} of edges must be a number, but is not in {source}; name "
             "another in `columns`."

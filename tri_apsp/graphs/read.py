@@ -242,7 +242,8 @@ def load_graph(
                 f"`{name}` is for {', '.join(formats)}, but is {value!r} for {opened}, whose "
                 "format defines it; leave it out."
             )
-    graph = kind.read(opened, options=options) if kind.options else kind.read(opened)
+    with opened.parsing():
+        graph = kind.read(opened, options=options) if kind.options else kind.read(opened)
     if directed:
         return graph
     if isinstance(graph, DenseGraph):

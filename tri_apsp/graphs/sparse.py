@@ -393,27 +393,13 @@ def _entries(graph: torch.Tensor) -> tuple[int, torch.Tensor, torch.Tensor, torc
         graph = cast_weights(graph, torch.int32)
     check_dtype(graph, "graph", (*SPARSE_DTYPES, torch.bool))
     n = graph.shape[0]
-    if graph.layout in (torch.sparse_csr, torch.sparse_csc):
-        offsets, others = (
-            (graph.crow_indices(), graph.col_indices())
-            if graph.layout == torch.sparse_csr
-            else (graph.ccol_indices(), graph.row_indices())
-        )
-        _check_compressed(n, offsets, others)
-        graph = graph.to_sparse(layout=torch.sparse_coo)
-    if graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
-        # indices() and values() would require coalesced entries.
-        (sources, targets), weights = graph._indices(), graph._values()
-    elif graph.layout == torch.strided:
+    if graph.layout == torch.strided:
         kept = graph if graph.dtype == torch.bool else graph != no_edge(graph.dtype)
         _check_memory(n, int(kept.sum()), graph.dtype, graph.device)
         sources, targets = kept.nonzero().unbind(1)
         weights = graph[sources, targets]
     else:
-        raise InputError(
-            "`graph` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
-            f"but has layout {graph.layout}; convert it with graph.to_dense().to_sparse_csr()."
-        )
+        sources, targets, weights = stored_entries(graph, "graph")
     if weights.dtype == torch.bool:
         sources, targets, weights = (
             sources[weights],
@@ -423,18 +409,53 @@ def _entries(graph: torch.Tensor) -> tuple[int, torch.Tensor, torch.Tensor, torc
     return n, sources, targets, weights
 
 
-def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor) -> None:
-    """Check what torch checks only where asked to."""
-    lengths = offsets.long().diff()
-    consistent = bool((lengths >= 0).all()) and (
-        n == 0 or (int(offsets[0]) == 0 and int(offsets[-1]) == len(others))
+def are_lists(offsets: torch.Tensor, others: torch.Tensor, values: torch.Tensor) -> bool:
+    """Return whether offsets rise from 0 to the number of entries, which have one index and one
+    value each.
+    """
+    return (
+        {offsets.dtype, others.dtype} <= {torch.int32, torch.int64}
+        and offsets.ndim == others.ndim == values.ndim == 1
+        and len(offsets) > 0
+        and int(offsets[0]) == 0
+        and int(offsets[-1]) == len(others) == len(values)
+        # Differences might overflow.
+        and bool((offsets[1:] >= offsets[:-1]).all())
     )
-    if not consistent:
+
+
+def stored_entries(
+    tensor: torch.Tensor, name: str
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the rows, the columns and the values that a sparse tensor stores, (entries,) each, of
+    which every index still has to be checked. What torch checks only where asked to is checked,
+    since its own conversions read and write beyond their memory without.
+
+    Raises:
+        InputError: for another layout; for parts that do not fit each other.
+    """
+    if tensor.layout in (torch.sparse_csr, torch.sparse_csc):
+        by_rows, values = tensor.layout == torch.sparse_csr, tensor.values()
+        offsets = tensor.crow_indices() if by_rows else tensor.ccol_indices()
+        others = tensor.col_indices() if by_rows else tensor.row_indices()
+        if offsets.shape != (tensor.shape[0] + 1,) or not are_lists(offsets, others, values):
+            raise InputError(
+                f"the offsets of `{name}` must rise from 0 to the number of entries, "
+                f"{values.numel()}, but do not, as happens where {dtype_name(offsets.dtype)} is "
+                "too small for them; build the tensor with int64 indices."
+            )
+        rows = torch.arange(tensor.shape[0], device=values.device)
+        owners = rows.repeat_interleave(offsets.long().diff())
+        return (owners, others, values) if by_rows else (others, owners, values)
+    if tensor.layout != torch.sparse_coo or tensor.sparse_dim() != 2:
+        owner = name if name.isidentifier() else ""
         raise InputError(
-            f"the offsets of `graph` must rise from 0 to the number of entries, {len(others)}, "
-            f"but do not, as happens where {dtype_name(offsets.dtype)} is too small for them; "
-            "build the tensor with int64 indices."
+            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
+            f"but has layout {tensor.layout}; convert it with {owner}.to_dense().to_sparse_csr()."
         )
+    # indices() and values() would require coalesced entries, with those at one place added up.
+    sources, targets = tensor._indices()
+    return sources, targets, tensor._values()
 
 
 def _check_entries(

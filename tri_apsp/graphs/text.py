@@ -7,13 +7,14 @@ this module adds the line and refuses what would be read otherwise than it is wr
 from __future__ import annotations
 
 import io
+import math
 import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, product
+from itertools import compress, islice, product
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -25,10 +26,54 @@ from tri_apsp.graphs.cast import warn_of_rounding
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.graphs.labels import integers_of, number_ids
-from tri_apsp.messages import counted
+from tri_apsp.messages import counted, one_line, shown
 
 NUMBERS = (np.int64, np.float64)
 """The types that weights are parsed as: integers if all of them are, so that these are exact."""
+
+_EXACT_END = 2.0**53  # below it a float64 holds every integer
+_WITHIN_FLOAT64 = f"weights must be inf or at most {sys.float_info.max:.4g}"
+# Numbers that may be so large; others are skipped, since a matrix has many.
+_LARGE = re.compile(
+    r"(?<![\w.])[+-]?(?=[0-9.]{16}|[0-9.]+e[+]?[0-9]{3})"
+    r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?![\w.])",
+    re.IGNORECASE,
+)
+
+
+def misread(text: str, values: npt.NDArray[np.float64]) -> tuple[list[str], list[str]]:
+    """Return the numbers in a text that are beyond float64, and the integers that float64 rounds,
+    as far as they are among the values that were read from the text.
+    """
+    large = {*values[np.abs(values) >= _EXACT_END].tolist()}
+    found = [each for each in _LARGE.findall(text) if float(each) in large] if large else []
+    beyond = [each for each in found if math.isinf(float(each))]
+    integers = (each for each in found if each not in beyond and each.lstrip("+-").isdecimal())
+    return beyond, [each for each in integers if int(each) != int(float(each))]
+
+
+def parse_fields(name: str, fields: Sequence[str], text: str) -> npt.NDArray[Any]:
+    """Return the numbers of some fields, as int64 if all are integers and else as float64, checked
+    against the text that has them as Text.check_weights does with rows.
+
+    Raises:
+        InputError: a number is beyond float64.
+        ValueError: a field is no number.
+    """
+    try:
+        return np.array(fields, np.int64)
+    except (ValueError, OverflowError):
+        values = np.array(fields, np.float64)
+    beyond, rounded = misread(text, values)
+    if beyond:
+        raise InputError(f"{_WITHIN_FLOAT64} in {name}, but one is {shown(beyond[0])}; correct it.")
+    _warn_of_rounded(rounded)
+    return values
+
+
+def _warn_of_rounded(written: list[str]) -> None:
+    if written:
+        warn_of_rounding(torch.float64, f"a weight is {shown(int(written[0]))}")
 
 
 @dataclass(frozen=True)
@@ -101,7 +146,7 @@ class Text:
             rule = f"each row must have {counted(columns, 'number')}"
             columns = [f"number {place}" for place in range(columns)]
         else:
-            shape = f"{marker} {(delimiter or ' ').join(columns)}".strip()
+            shape = f"{marker} {(delimiter or ' ').join(columns)}".strip().replace("\t", "<tab>")
             rule = f"each row must be `{shape}`"
         count = len(columns) - bool(last)
         dtypes = [
@@ -142,29 +187,33 @@ class Text:
                 except (ValueError, DeprecationWarning) as error:
                     reason = re.sub(r"the dtype passed requires | at row.*", "", str(error))
             else:
-                raise self._error(rule, row, f" ({reason})")
+                raise self._error(rule, row, f" ({one_line(reason, 100)})")
         if marker:
             self.refuse(table["marker"] != marker.encode(), rule)
         return table
 
-    def check_weights(self, weights: npt.NDArray[Any]) -> None:
-        """Refuse NaN, -inf, and numbers that no float64 holds."""
-        self.refuse(~(weights > -np.inf), "weights must be neither NaN nor -inf")
-        infinite = weights == np.inf
-        if infinite.any():
-            too_large = infinite & ["inf" not in line.lower() for _, line in self.rows()]
-            self.refuse(too_large, f"weights must be inf or at most {sys.float_info.max:.4g}")
-
-    def warn_of_rounding(
-        self, weights: npt.NDArray[Any], delimiter: str | None, use: Sequence[int] | None
+    def check_weights(
+        self, weights: npt.NDArray[Any], rule: str = "weights must be neither NaN nor -inf"
     ) -> None:
-        """Warn if an integer in the last column that is used is not exact as a float64."""
-        large = (np.abs(weights) >= 2.0**53) & (weights < np.inf)
-        for (_, line), is_large, weight in zip(self.rows(), large, weights, strict=True):
-            field = line.split(delimiter)[use[-1] if use else -1].strip() if is_large else ""
-            if re.fullmatch(r"[+-]?[0-9]+", field) and int(field) != int(weight):
-                warn_of_rounding(torch.float64, f"a weight is {field}")
-                return
+        """Refuse NaN, -inf, and numbers that no float64 holds; warn once of an integer that was
+        rounded.
+
+        Args:
+            weights: those of each row, (rows,) or (rows, columns).
+            rule: what the message says of NaN and -inf.
+        """
+        of_rows = weights[:, None] if weights.ndim == 1 else weights
+        self.refuse(np.any(~(of_rows > -np.inf), axis=1), rule)
+        large = (np.abs(of_rows) >= _EXACT_END).any(axis=1)
+        if weights.dtype.kind != "f" or not large.any():
+            return
+        all_rounded = list[str]()
+        for row, values in compress(zip(self.rows(), of_rows, strict=True), large):
+            beyond, rounded = misread(row[1], values)
+            if beyond:
+                raise self._error(_WITHIN_FLOAT64, row)
+            all_rounded += rounded[:1]
+        _warn_of_rounded(all_rounded)
 
     def check_count(self, found: int, expected: int) -> None:
         """Refuse another number of rows than the header announces."""
@@ -181,7 +230,7 @@ class Text:
 
     def _error(self, rule: str, row: tuple[int, str], reason: str = "") -> InputError:
         return InputError(
-            f"{rule} in {self.name}, but line {row[0]} is {row[1][:60]!r}{reason}; correct or "
+            f"{rule} in {self.name}, but line {row[0]} is {shown(row[1])}{reason}; correct or "
             "remove the line."
         )
 
@@ -230,8 +279,7 @@ def parse_edges(
     sources, targets = table["source"] - base, table["target"] - base
     outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n)
     text.refuse(outside, f"vertices must be from {base} to {base + n - 1}")
-    values = _weights(text, table, delimiter, use)
-    return EdgeList(n, sources, targets, values, range(base, base + n))
+    return EdgeList(n, sources, targets, _weights(text, table), range(base, base + n))
 
 
 def parse_labelled_edges(
@@ -258,22 +306,18 @@ def parse_labelled_edges(
     if table["source"].dtype.hasobject:
         ends = [np.array([each.strip() for each in end], object) for end in ends]
         _check_names(text, ends)
-    values = _weights(text, table, delimiter, use)
+    values = _weights(text, table)
     ids = np.concatenate(ends)
     vertices, labels = number_ids(integers_of(ids) if ids.dtype == object else ids)
     return EdgeList(len(labels), vertices[: len(table)], vertices[len(table) :], values, labels)
 
 
-def _weights(
-    text: Text, table: npt.NDArray[Any], delimiter: str | None, use: Sequence[int] | None
-) -> npt.NDArray[Any]:
+def _weights(text: Text, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the checked weights of parsed edges, 1 without a column of them."""
     if "weight" not in (table.dtype.names or ()):
         return np.ones(len(table), np.int64)
     values: npt.NDArray[Any] = table["weight"].copy()
     text.check_weights(values)
-    if values.dtype.kind == "f" and np.abs(values).max(initial=0) >= 2.0**53:
-        text.warn_of_rounding(values, delimiter, use)
     return values
 
 
@@ -297,7 +341,7 @@ def parse_count(field: str, name: str, line: int, what: str) -> int:
     if not re.fullmatch(r"[0-9]{1,30}", field) or int(field) > MAX_VERTICES:
         raise InputError(
             f"the number of {what} in {name} must be an integer in 0..2**62, but line {line} has "
-            f"{field!r}; correct the header."
+            f"{shown(field)}; correct the header."
         )
     return int(field)
 

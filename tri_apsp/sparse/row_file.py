@@ -18,7 +18,7 @@ from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import require_disk
-from tri_apsp.messages import file_errors
+from tri_apsp.messages import file_errors, parsing
 from tri_apsp.semirings import dtype_name
 
 # Values of a chunk of zarr.
@@ -40,6 +40,12 @@ class Header:
     n: int
     dtype: str
     rows_per_block: int
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for other values than `of` gives, as a damaged state may have."""
+        counts = self.n, self.rows_per_block
+        if not all(type(count) is int for count in counts) or self.n < 0 or self.rows_per_block < 1:
+            raise ValueError(f"{counts} are no numbers of vertices and rows")
 
     @classmethod
     def of(cls, graph: SparseGraph, rows_per_block: int) -> "Header":
@@ -122,8 +128,7 @@ class RowFile:
                 str(self._path),
                 mode="w",
                 shape=(n, n),
-                # Each chunk has rows of one block, and so one writer.
-                chunks=(max(1, min(self.rows, n)), max(1, min(n, _CHUNK // self.rows))),
+                chunks=self._chunks,
                 dtype=dtype,
                 # No distance: zarr leaves out chunks in which every value is the fill value.
                 fill_value=np.nan if dtype.kind == "f" else np.iinfo(dtype).min,
@@ -183,8 +188,7 @@ class RowFile:
         """Note the size and time of a complete `.npy` file."""
         _, digits, *others = self._state_path.read_bytes().split(b"\n")
         if not self._is_zarr and b"0" not in digits and others == [b""]:
-            stamp = json.dumps(_size_and_time(self._path)).encode()
-            self._put(len(digits) + 1, stamp + b"\n")
+            self._put(len(digits) + 1, _stamp_of(self._path) + b"\n")
 
     def _put(self, place: int, data: bytes) -> None:
         """Write into the state from a place in its second line on."""
@@ -208,17 +212,24 @@ class RowFile:
         try:
             line, digits, *stamps, end = state.split(b"\n")
             header = Header(**json.loads(line))
-            if end or header.line[:-1] != line or len(digits) != header.blocks:
+            # Only a complete .npy file has a stamp.
+            most = not self._is_zarr and b"0" not in digits
+            if (
+                end
+                or header.line[:-1] != line
+                or len(digits) != header.blocks
+                or digits.strip(b"01")
+                or len(stamps) > most
+            ):
                 raise ValueError
-            stamp = json.loads(stamps[0]) if stamps else None
-        except (ValueError, TypeError, ZeroDivisionError):
+        except (ValueError, TypeError, RecursionError):
             raise self._not_continued("is another file") from None
         if b"1" not in digits or not self._path.exists():
             return
         wanted = dataclasses.replace(self._header, rows_per_block=header.rows_per_block)
         if header != wanted:
             raise self._not_continued("is of another graph or dtype")
-        if stamp is not None and stamp != _size_and_time(self._path):
+        if stamps and stamps[0] != _stamp_of(self._path):
             raise self._not_continued("has changed since")
         self._header, self._digits = header, digits
 
@@ -244,8 +255,19 @@ class RowFile:
             ) from None
         return zarr
 
+    @property
+    def _chunks(self) -> tuple[int, int]:
+        """The chunks of zarr, each of which has rows of one block, and so one writer."""
+        n = self._header.n
+        return max(1, min(self.rows, n)), max(1, min(n, _CHUNK // self.rows))
+
     def _opened_zarr(self) -> Any:
-        array = self._zarr().open_array(str(self._path), mode="r+")
+        zarr, failed = self._zarr(), f"`out` must be a zarr array, but {str(self._path)!r} is not"
+        with parsing(str(self._path), failed, "remove it, or give another file name"):
+            array = zarr.open_array(str(self._path), mode="r+")
+        self._check_array(array)
+        if array.chunks != self._chunks:
+            raise self._not_continued("is another file")
         chunks_per_block = -(-self._header.n // array.chunks[1])
         if array.nchunks_initialized < self._digits.count(b"1") * chunks_per_block:
             raise self._not_continued("has lost files")
@@ -253,9 +275,19 @@ class RowFile:
 
     def _opened_npy(self) -> NpyFile:
         try:
-            return NpyFile(self._path)
+            array = NpyFile(self._path)
         except (EOFError, ValueError):
             raise self._not_continued("is shorter than it was") from None
+        self._check_array(array)
+        if array.is_longer:
+            raise self._not_continued("is longer than it was")
+        return array
+
+    def _check_array(self, array: Any) -> None:
+        """Refuse an array that `create` did not make."""
+        n = self._header.n
+        if array.shape != (n, n) or array.dtype != np.dtype(self._header.dtype):
+            raise self._not_continued("is another file")
 
     def _not_continued(self, what: str) -> InputError:
         also = f" and {self._state_path.name!r}" if self._state_path.exists() else ""
@@ -279,6 +311,7 @@ def is_complete(path: str | os.PathLike[str], header: Header) -> bool:
     return True
 
 
-def _size_and_time(path: Path) -> list[int]:
+def _stamp_of(path: Path) -> bytes:
+    """Return the size and time of a file, as its state has them."""
     facts = path.stat()
-    return [facts.st_size, facts.st_mtime_ns]
+    return json.dumps([facts.st_size, facts.st_mtime_ns]).encode()

@@ -18,7 +18,7 @@ def first_wrong(n, sources, targets, weights, lowest, highest):  # type: ignore[
 
 
 @kernel
-def are_lists(n, offsets, targets, weights, no_edge):  # type: ignore[no-untyped-def]
+def are_canonical(n, offsets, targets, weights, no_edge):  # type: ignore[no-untyped-def]
     """Return whether offsets, targets and weights of floats are valid, and as lists_by_source
     returns them.
     """
