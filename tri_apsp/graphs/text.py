@@ -33,7 +33,8 @@ NUMBERS = (np.int64, np.float64)
 
 _EXACT_END = 2.0**53  # below it a float64 holds every integer
 _WITHIN_FLOAT64 = f"weights must be inf or at most {sys.float_info.max:.4g}"
-# Numbers that may be so large; others are skipped, since a matrix has many.
+# What a text with a number that large has: a search for each is faster than one for both.
+_SIGNS_OF_LARGE = re.compile("[0-9]{16}"), re.compile("[eE][+]?[0-9]{3}")
 _LARGE = re.compile(
     r"(?<![\w.])[+-]?(?=[0-9.]{16}|[0-9.]+e[+]?[0-9]{3})"
     r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?![\w.])",
@@ -46,7 +47,8 @@ def misread(text: str, values: npt.NDArray[np.float64]) -> tuple[list[str], list
     as far as they are among the values that were read from the text.
     """
     large = {*values[np.abs(values) >= _EXACT_END].tolist()}
-    found = [each for each in _LARGE.findall(text) if float(each) in large] if large else []
+    may_be = large and any(sign.search(text) for sign in _SIGNS_OF_LARGE)
+    found = [each for each in _LARGE.findall(text) if float(each) in large] if may_be else []
     beyond = [each for each in found if math.isinf(float(each))]
     integers = (each for each in found if each not in beyond and each.lstrip("+-").isdecimal())
     return beyond, [each for each in integers if int(each) != int(float(each))]
