@@ -165,10 +165,11 @@ class Request:
         elif _are_blocks(graph):
             graph = tuple(graph)
         is_tensor, is_sparse_graph = isinstance(graph, torch.Tensor), is_sparse(graph)
-        devices = _home_of(graph) if device is None else resolve_all(device)
+        home = _home_of(graph)
+        devices = home if device is None else resolve_all(device)
         if not in_rows:
             in_rows = _in_rows_because(graph, devices, out, budget, kept)
-        is_here = bool(in_rows) or _home_of(graph)[0] == devices[0]
+        is_here = bool(in_rows) or home[0] == devices[0]
         overwrite = _is_in_place(out, graph) and is_here  # else the weights are copied first
         if in_rows and not (overwrite or out is None or isinstance(out, torch.Tensor)):
             to_path(out, "out", or_tensor=True)
@@ -204,12 +205,14 @@ class Request:
                 _refuse_conversion(graph)
                 graph = cast_weights(graph, dtype)
             batch = check_weights(graph)
+            given = graph
             if graph.device != devices[0]:
                 graph = graph.to(devices[0])
                 sizes = sizes.to(devices[0]) if isinstance(sizes, torch.Tensor) else sizes
             if not directed:
                 graph = torch.minimum(graph, graph.mT)
-            batch = check_weights(graph)
+            if graph is not given:
+                batch = check_weights(graph)
             if overwrite:
                 check_overwrite(graph)
             if sizes is not None:
@@ -405,16 +408,16 @@ def _in_rows_because(
     checkpoint: Checkpoint | None,
 ) -> str:
     """Return why a graph is solved in blocks of rows, as the end of a sentence; "" if it is not."""
-    reasons = {
-        "weights in a file": isinstance(graph, NpyFile),
-        "weights in blocks": isinstance(graph, tuple),
-        "several devices": len(devices) > 1,
-        "`memory`": memory is not None,
-        "`checkpoint`": checkpoint is not None,
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            return reason
+    if isinstance(graph, NpyFile):
+        return "weights in a file"
+    if isinstance(graph, tuple):
+        return "weights in blocks"
+    if len(devices) > 1:
+        return "several devices"
+    if memory is not None:
+        return "`memory`"
+    if checkpoint is not None:
+        return "`checkpoint`"
     if (
         isinstance(graph, torch.Tensor)
         and graph.dim() == 2
