@@ -439,10 +439,12 @@ def stored_entries(
         offsets = tensor.crow_indices() if by_rows else tensor.ccol_indices()
         others = tensor.col_indices() if by_rows else tensor.row_indices()
         if offsets.shape != (tensor.shape[0] + 1,) or not are_lists(offsets, others, values):
+            remedy = "build the tensor anew, from data that is not damaged"
+            if offsets.dtype != torch.int64:
+                remedy = "build the tensor with int64 indices, which hold more entries"
             raise InputError(
                 f"the offsets of `{name}` must rise from 0 to the number of entries, "
-                f"{values.numel()}, but do not, as happens where {dtype_name(offsets.dtype)} is "
-                "too small for them; build the tensor with int64 indices."
+                f"{values.numel()}, but do not; {remedy}."
             )
         rows = torch.arange(tensor.shape[0], device=values.device)
         owners = rows.repeat_interleave(offsets.long().diff())
