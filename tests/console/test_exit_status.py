@@ -83,3 +83,9 @@ def test_other_warnings_appear_as_always():
 
     with pytest.warns(DeprecationWarning, match="something"):
         guarded(warn)
+
+
+def test_an_interrupt_that_a_library_hid(capsys):
+    hidden = OSError("while it cleaned up")
+    hidden.__context__ = KeyboardInterrupt()
+    assert outcome(capsys, hidden) == (INTERRUPTED, "interrupted\n")

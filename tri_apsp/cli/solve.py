@@ -230,7 +230,7 @@ def _solve_in_rows(
         device=devices,
         memory=args.memory,
         checkpoint=None if args.checkpoint is None else Checkpoint(args.checkpoint, **every),
-        in_rows="--devices, --memory or --checkpoint",
+        in_rows="--devices" if len(devices) == 1 and not (args.memory or args.checkpoint) else "",
     )
     with progress_bar(not args.json) as report:
         return solve(request, plan_of(request), progress=report)

@@ -76,7 +76,7 @@ def guarded(run: Callable[[], int]) -> int:
     """
     try:
         with _warnings_in_one_line():
-            status = _flushed(run)
+            status = _flushed(lambda: _or_interrupt(run))
     except ApspError as error:
         print(f"error: {in_options(str(error))}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else FAILED
@@ -105,6 +105,21 @@ def guarded(run: Callable[[], int]) -> int:
         )
         return FAILED
     return status
+
+
+def _or_interrupt(run: Callable[[], int]) -> int:
+    """Return what `run` does; raise KeyboardInterrupt also where a library hid it behind an error
+    of its own, as Optuna's lock does while it cleans up.
+    """
+    try:
+        return run()
+    except Exception as error:
+        before: BaseException | None = error
+        while before is not None:
+            if isinstance(before, KeyboardInterrupt):
+                raise before from None
+            before = before.__context__
+        raise
 
 
 def run_command(
