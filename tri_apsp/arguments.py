@@ -496,6 +496,14 @@ def sources_of(sources: Any, n: int, name: str = "sources") -> torch.Tensor:
     return vertices
 
 
+def farthest_of(limit: float | None, dtype: torch.dtype) -> float | None:
+    """Return a checked limit; None also where no distance of the dtype exceeds it: one that does
+    not fit is then an error, not beyond the limit.
+    """
+    found = None if limit is None else limit_of(limit, dtype)
+    return None if found is None or found >= largest_distance(dtype) else found
+
+
 def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
     """Return a checked limit as the distances are rounded."""
     if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:

@@ -27,7 +27,7 @@ from tri_apsp.arguments import (
     check_tensor,
     check_weights,
     check_writable,
-    limit_of,
+    farthest_of,
     sources_of,
     with_sizes,
 )
@@ -259,7 +259,7 @@ class Request:
                 "`sources` need one graph, (n, n), but `graph` is a batch; leave them out."
             )
         vertices = sources_of(sources, self.n)
-        limit = None if self.limit is None else limit_of(self.limit, self.dtype)
+        limit = farthest_of(self.limit, self.dtype)
         columns = None if targets is None else sources_of(targets, self.n, "targets")
         return dataclasses.replace(self, sources=vertices, targets=columns, limit=limit)
 

@@ -66,7 +66,7 @@ class Case:
         self.targets = choice(
             [None, self.vertices(choice([1, 2, self.n])), self.random.sample(range(self.n), self.n)]
         )
-        self.limit = choice([None, None, choice([0, 1, 5, 30, 1000])])
+        self.limit = choice([None, None, choice([0, 1, 5, 30, 1000, 1 << 40])])
         self.predecessors, self.marks = choice([True, False]), choice([True, False])
 
     def vertices(self, count: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.arguments import Vertices, limit_of, sources_of
+from tri_apsp.arguments import Vertices, farthest_of, sources_of
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -57,7 +57,7 @@ def paired_distances(
         tensor([4, 5])
     """
     given, starts, ends = _checked(graph, sources, targets)
-    limit = None if limit is None else limit_of(limit, given.dtype)
+    limit = farthest_of(limit, given.dtype)
     solver, rows, of_pair, columns = _solver(given, starts, ends, limit=limit)
     if solver.direct_sweeps is not None:
         farthest = float("inf") if limit is None else limit
