@@ -497,11 +497,13 @@ def sources_of(sources: Any, n: int, name: str = "sources") -> torch.Tensor:
 
 
 def farthest_of(limit: float | None, dtype: torch.dtype) -> float | None:
-    """Return a checked limit; None also where no distance of the dtype exceeds it: one that does
-    not fit is then an error, not beyond the limit.
+    """Return a checked limit; None also where it is beyond every distance of the dtype: one that
+    does not fit may be within it, and is an error.
     """
-    found = None if limit is None else limit_of(limit, dtype)
-    return None if found is None or found >= largest_distance(dtype) else found
+    if limit is None:
+        return None
+    found = limit_of(limit, dtype)
+    return None if max(limit, found) > largest_distance(dtype) else found
 
 
 def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
