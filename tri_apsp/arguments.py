@@ -273,6 +273,20 @@ def check_overwrite(weights: torch.Tensor) -> None:
     check_writable(weights, "graph")
 
 
+def check_out_tensor(out: torch.Tensor, shape: Sequence[int], dtype: torch.dtype) -> None:
+    """Refuse a tensor that cannot take distances of a shape and a dtype."""
+    has = " with a gradient" * out.requires_grad + " with the negative bit" * out.is_neg()
+    has += " on the device meta" * out.is_meta
+    is_dense = out.layout == torch.strided
+    if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense or has:
+        raise InputError(
+            f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} in memory, "
+            f"without a gradient or the negative bit, but is {shown(out)}{has}; make one with "
+            "torch.empty."
+        )
+    check_writable(out, "out")
+
+
 def check_writable(tensor: torch.Tensor, name: str) -> None:
     """Refuse to write to a tensor whose elements share memory, as those of expand() do, or which
     torch does not change here.

@@ -247,7 +247,10 @@ def _may_fit_sparse(request: Request) -> bool:
         return False
     if request.dtype not in SPARSE_DTYPES:
         return False
-    return request.sources is not None or request.by_edges.lowest < 0
+    if request.sources is not None:
+        return True
+    weights = request.weights
+    return request.by_edges.lowest < 0 if weights is None else bool(weights.amin() < 0)
 
 
 def _sets_no_sweeps(config: Config) -> bool:

@@ -23,10 +23,10 @@ from tri_apsp.arguments import (
     check_flags,
     check_method,
     check_options,
+    check_out_tensor,
     check_overwrite,
     check_tensor,
     check_weights,
-    check_writable,
     farthest_of,
     sources_of,
     with_sizes,
@@ -50,7 +50,7 @@ from tri_apsp.graphs.npy_file import NpyFile, weights_file
 from tri_apsp.memory import fits_memory
 from tri_apsp.messages import shown
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options
-from tri_apsp.semirings import DTYPES, dtype_name, solved_dtype
+from tri_apsp.semirings import DTYPES, solved_dtype
 from tri_apsp.shared_memory import overlaps
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
 
@@ -188,7 +188,7 @@ class Request:
                 f"method={method!r}": method in _SPARSE_METHODS,
                 "a sparse graph": is_sparse_graph,
             }
-            names = {name for name, is_given in given.items() if is_given}
+            names = {option for option, is_given in given.items() if is_given}
             if in_rows:
                 _refuse_in_rows(names, method, in_rows)
             else:
@@ -205,13 +205,13 @@ class Request:
                 _refuse_conversion(graph)
                 graph = cast_weights(graph, dtype)
             batch = check_weights(graph)
-            given = graph
+            original = graph
             if graph.device != devices[0]:
                 graph = graph.to(devices[0])
                 sizes = sizes.to(devices[0]) if isinstance(sizes, torch.Tensor) else sizes
             if not directed:
                 graph = torch.minimum(graph, graph.mT)
-            if graph is not given:
+            if graph is not original:
                 batch = check_weights(graph)
             if overwrite:
                 check_overwrite(graph)
@@ -276,16 +276,7 @@ class Request:
                     f"{path.name}; give a tensor{', or write .npy' if dimensions == 3 else ''}."
                 )
             return
-        expected = self.shape, self.dtype
-        given, has = (tuple(self.out.shape), self.out.dtype), " with a gradient"
-        has = has * self.out.requires_grad + " on the device meta" * self.out.is_meta
-        if given != expected or self.out.layout != torch.strided or has:
-            raise InputError(
-                f"`out` must be a dense tensor {expected[0]} of {dtype_name(expected[1])} in "
-                f"memory without a gradient, but is {shown(self.out)}{has}; make one with "
-                "torch.empty."
-            )
-        check_writable(self.out, "out")
+        check_out_tensor(self.out, self.shape, self.dtype)
 
     @property
     def n(self) -> int:

@@ -46,7 +46,7 @@ def test_targets(name: str, method: str, dtype: torch.dtype) -> None:
 
 def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than are solved together; also to the nearest source, within a limit, and in a file."""
-    monkeypatch.setattr("tri_apsp.sparse.run._PER_BLOCK", 500)
+    monkeypatch.setattr("tri_apsp.sparse.plan._PER_BLOCK", 500)
     graph = sparse_graph(generate("grid", 400, seed=1), dtype=torch.int32)
     expected = tri_apsp.shortest_paths(graph.dense()).distances
     sources, targets = torch.arange(0, 400, 3), torch.arange(399, 0, -5)

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tri_apsp.arguments import check_writable
+from tri_apsp.arguments import check_out_tensor, check_writable
 from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import check_output
 from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.npy_file import FileLock, NpyFile, map_file
 from tri_apsp.memory import require_disk
-from tri_apsp.messages import file_errors, shown
+from tri_apsp.messages import file_errors
 from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
 from tri_apsp.shared_memory import is_mapped_from, shares_memory
@@ -153,7 +153,7 @@ def target_of(
     if out is None:
         return None
     if isinstance(out, torch.Tensor):
-        _check_tensor(out, shape, dtype)
+        check_out_tensor(out, shape, dtype)
         tensors = () if file is not None else weights if isinstance(weights, tuple) else (weights,)
         is_mapped = file is not None and out.is_cpu and is_mapped_from(out, file.path)
         if is_mapped or any(shares_memory(out, tensor) for tensor in tensors):  # type: ignore[arg-type]
@@ -169,16 +169,3 @@ def target_of(
             f"{path}; name another folder."
         )
     return FileTarget(path)
-
-
-def _check_tensor(out: torch.Tensor, shape: Sequence[int], dtype: torch.dtype) -> None:
-    is_dense = out.layout == torch.strided
-    has = " with a gradient" * out.requires_grad + " with the negative bit" * out.is_neg()
-    has += " on the device meta" * out.is_meta
-    if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense or has:
-        raise InputError(
-            f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} in memory, "
-            f"without a gradient or the negative bit, but is {shown(out)}{has}; make one with "
-            "torch.empty."
-        )
-    check_writable(out, "out")

@@ -50,8 +50,10 @@ def misread(text: str, values: npt.NDArray[np.float64]) -> tuple[list[str], list
     may_be = large and any(sign.search(text) for sign in _SIGNS_OF_LARGE)
     found = [each for each in _LARGE.findall(text) if float(each) in large] if may_be else []
     beyond = [each for each in found if math.isinf(float(each))]
-    integers = (each for each in found if each not in beyond and each.lstrip("+-").isdecimal())
-    return beyond, [each for each in integers if int(each) != int(float(each))]
+    if beyond:  # which every caller refuses
+        return beyond, []
+    integers = (each for each in found if each.lstrip("+-").isdecimal())
+    return [], [each for each in integers if int(each) != int(float(each))]
 
 
 def parse_fields(name: str, fields: Sequence[str], text: str) -> npt.NDArray[Any]:

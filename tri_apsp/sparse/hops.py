@@ -18,10 +18,9 @@ from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.memory import empty, memory_for
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse.choice import hop_sweeps
+from tri_apsp.sparse.plan import rows_per_block
 from tri_apsp.sparse.share import WHOLE, Share
 
-# Distances of elimination that are converted at a time.
-_PER_BLOCK = 1 << 26
 # Words of 64 sources that are searched at a time: a vector of 512 bits holds those of a vertex.
 _WORDS = 8
 
@@ -155,7 +154,7 @@ def _swept(
     size = len(starts) * n * dtype.itemsize
     with memory_for(_result_of(starts, graph), size, graph.device, "give fewer sources"):
         result = torch.empty((len(starts), n), dtype=dtype, device=graph.device)
-    step = max(1, _PER_BLOCK // max(1, n))
+    step = rows_per_block(n)
     for first in range(0, len(starts), step):
         rows = sweeps.rows(starts[first : first + step], missing - 1)
         none = rows == missing

@@ -14,11 +14,8 @@ from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.paths.following import Paths, find_paths, in_order
 from tri_apsp.plan import Options
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.plan import plan_sparse
+from tri_apsp.sparse.plan import plan_sparse, rows_per_block
 from tri_apsp.sparse.run import Rows, SparseSolver
-
-# Distances that are held at a time, of which only those of pairs are kept.
-_PER_BLOCK = 1 << 26
 
 
 def paired_distances(
@@ -148,7 +145,7 @@ def _solver(
         graph, reason="pairs", sources=rows, targets=columns, limit=limit, options=options
     )
     solver = SparseSolver(graph, plan)
-    return solver, max(1, _PER_BLOCK // max(1, graph.n)), of_start, of_end
+    return solver, rows_per_block(graph.n), of_start, of_end
 
 
 def _blocks(

@@ -23,6 +23,15 @@ ROWS = 1024
 ROW_METHODS: tuple[RowMethod, ...] = get_args(RowMethod)
 
 
+# Distances that are held at a time, of which only some are kept.
+_PER_BLOCK = 1 << 26
+
+
+def rows_per_block(n: int) -> int:
+    """Return how many rows of n distances are held at a time, where only some values are kept."""
+    return max(1, _PER_BLOCK // max(1, n))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparsePlan(Plan):
     """How rows of the distances of a sparse graph are solved.

@@ -11,12 +11,11 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.memory import memory_for
 from tri_apsp.sparse.hops import UNREACHABLE, hops
+from tri_apsp.sparse.plan import rows_per_block
 from tri_apsp.transitive_closure import check_values
 
 # Bits of a word, one for each source.
 _WORD = 64
-# Distances that a GPU holds at a time.
-_PER_BLOCK = 1 << 26
 
 
 def rows_of_reachability(adjacency: GraphLike, sources: Any) -> torch.Tensor:
@@ -53,7 +52,7 @@ def reachable(graph: SparseGraph, sources: torch.Tensor) -> torch.Tensor:
         tasks = [(*edges, starts[part], rows[part]) for part in parts]
         run_tasks(reach, tasks, 4 * len(tasks) * (graph.edges + _WORD * graph.n), thread_count())
         return result
-    step = max(1, _PER_BLOCK // max(1, graph.n))
+    step = rows_per_block(graph.n)
     for first in range(0, len(sources), step):
         found = hops(graph, sources[first : first + step], dtype=torch.int32)
         result[first : first + step] = found < UNREACHABLE[torch.int32]

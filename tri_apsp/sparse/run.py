@@ -26,12 +26,10 @@ from tri_apsp.result import Result
 from tri_apsp.semirings import largest_distance, minus_infinity, no_edge
 from tri_apsp.sparse.choice import choose
 from tri_apsp.sparse.engine import SparseEngine
-from tri_apsp.sparse.plan import ROWS, SparsePlan, engine_name
+from tri_apsp.sparse.plan import ROWS, SparsePlan, engine_name, rows_per_block
 from tri_apsp.sparse.share import WHOLE
 from tri_apsp.values import raise_out_of_range
 
-# Distances that are solved at a time, of which only some columns are kept.
-_PER_BLOCK = 1 << 26
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _VALUES_PER_BLOCK = 1 << 20
 
@@ -69,7 +67,7 @@ def _rows(
 ) -> Result:
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
-    most = ROWS if plan.targets is None else max(1, min(ROWS, _PER_BLOCK // max(1, graph.n)))
+    most = ROWS if plan.targets is None else min(ROWS, rows_per_block(graph.n))
     solver = SparseSolver(graph, plan)
     # Rounds on a GPU, potentials, columns and progress need blocks, whose rows must be copied.
     on_cpu = graph.device.type == "cpu" and graph.lowest == 0
