@@ -47,14 +47,15 @@ class Case:
         self.n, self.dtype = choice([1, 2, 3, 5, 8, 12]), choice(SPARSE_DTYPES)
         self.unit = UNITS[self.dtype] if choice([True, False]) else 1
         most = choice([0, 1, 3, 50, 1000]) if self.unit == 1 else self.largest // int(self.unit)
-        potentials = [whole(-most, most) // 4 for _ in range(self.n)]
+        deepest = choice([most // 4, min(most, 4)])
+        potentials = [whole(-deepest, deepest) for _ in range(self.n)]
         kind = choice(["none negative", "potentials", "all cycles 0", "some negative"])
         self.edges = dict[tuple[int, int], int]()
         for _ in range(int(self.n * choice([0.7, 1.3, 2, 4]))):
             u, v = whole(0, self.n - 1), whole(0, self.n - 1)
-            weight = choice([0, whole(0, most), whole(0, most // 3)])
+            weight = choice([0, whole(0, min(most, 9)), whole(0, most), whole(0, most // 3)])
             if kind == "some negative" and whole(0, 6) == 0:
-                weight = -weight
+                weight = -min(weight, choice([most, 9]))
             if kind == "potentials" or kind == "all cycles 0":
                 weight = weight if kind == "potentials" else 0
                 weight = max(-most, min(most, weight + potentials[u] - potentials[v]))
@@ -66,7 +67,7 @@ class Case:
         self.targets = choice(
             [None, self.vertices(choice([1, 2, self.n])), self.random.sample(range(self.n), self.n)]
         )
-        self.limit = choice([None, None, choice([0, 1, 5, 30, 1000, 1 << 40])])
+        self.limit = choice([None, None, choice([0, 1, 5, 30, most // 2, 1 << 40])])
         self.predecessors, self.marks = choice([True, False]), choice([True, False])
 
     def vertices(self, count: int) -> list[int]:
@@ -104,8 +105,17 @@ class Case:
 
     @property
     def may_be_refused(self) -> bool:
-        """int64 holds no sum of a weight and a path below 0 beyond its range, see the docs."""
-        return self.dtype == torch.int64 and any(weight < 0 for weight in self.edges.values())
+        """Dtypes of 64 bits have no wider one for weights with potentials, see the docs."""
+        if self.dtype.itemsize < 8 or all(weight >= 0 for weight in self.edges.values()):
+            return False
+        columns = [
+            [d for d in (0, *column) if abs(d) < float("inf")]
+            for column in zip(*self.distances, strict=True)
+        ]
+        p = [min(column) for column in columns]
+        weights = [weight + p[u] - p[v] for (u, v), weight in self.edges.items()]
+        farthest = max(map(max, columns)) if self.limit is None else self.limit
+        return not self.fits(max(*weights, farthest) - min(p))
 
     def graph(self) -> Any:
         """Dense or sparse weights, or a prepared graph of an order that suits it, or of any."""
@@ -131,15 +141,21 @@ class Case:
         assert len(set(path)) == len(path)
         assert sum(self.edges[edge] for edge in itertools.pairwise(path)) == distance
 
-    def result(self, call: Callable[[], Any], ends: Iterable[tuple[int, int]]) -> Any:
+    def result(
+        self,
+        call: Callable[[], Any],
+        ends: Iterable[tuple[int, int]],
+        limit: float | None = None,
+    ) -> Any:
         """Return what a call for these pairs gives; None if it raises an error that it must."""
-        d = self.distances
+        d, ends = self.distances, list(ends)
         try:
             found = call()
         except NegativeCycleError:
             assert any(CYCLE in d[source] for source, _ in ends)
         except DistanceRangeError:
-            assert not all(self.fits(d[s][t]) for s, t in ends) or self.may_be_refused
+            wanted = [d[s][t] for s, t in ends if limit is None or d[s][t] <= limit]
+            assert not all(map(self.fits, wanted)) or self.may_be_refused
         else:
             return found
         return None
@@ -152,6 +168,7 @@ cases = st.integers(0, 2**32 - 1).map(Case)
 @settings(max_examples=250, deadline=None)
 def test_rows(case: Case) -> None:
     limit, graph = case.limit, case.graph()
+    targets = range(case.n) if case.targets is None else case.targets
     of_roads = ["elimination"] if isinstance(graph, PreparedGraph) and graph.sweeps else []
     others = [method for method in ROW_METHODS if method != "elimination"]
     result = case.result(
@@ -164,17 +181,23 @@ def test_rows(case: Case) -> None:
             predecessors=case.predecessors,
             negative_cycles="mark" if case.marks else "raise",
         ),
-        itertools.product(case.sources, range(case.n) if case.targets is None else case.targets),
+        itertools.product(case.sources, targets),
+        limit,
     )
     if result is None:
         return
-    targets = range(case.n) if case.targets is None else case.targets
+    on_paths = {(i, s) for i, s in enumerate(case.sources)}
     for (i, s), (j, t) in itertools.product(enumerate(case.sources), enumerate(targets)):
         distance = case.distances[s][t]
         assert result.distances[i, j].item() == case.expected(distance, limit)
         if case.predecessors:
             is_near = limit is None or distance <= limit
-            case.check_path(result.path(s, t), s, t, distance if is_near else float("inf"))
+            path = result.path(s, t)
+            case.check_path(path, s, t, distance if is_near else float("inf"))
+            on_paths |= {(i, v) for v in path}
+    if case.predecessors and case.targets is None:
+        for (i, s), v in itertools.product(enumerate(case.sources), range(case.n)):
+            assert (v == s or result.predecessors[i, v] >= 0) == ((i, v) in on_paths)
 
 
 @given(cases)
@@ -211,12 +234,16 @@ def test_nearest_source(case: Case) -> None:
 @given(cases)
 @settings(max_examples=100, deadline=None)
 def test_pairs(case: Case) -> None:
-    graph, targets = case.graph(), case.vertices(len(case.sources))
+    graph, targets, limit = case.graph(), case.vertices(len(case.sources)), case.limit
     ends = [*zip(case.sources, targets, strict=True)]
-    distances = case.result(lambda: tri_apsp.paired_distances(graph, case.sources, targets), ends)
+    farthest = None if limit is None else limit * case.unit
+    distances = case.result(
+        lambda: tri_apsp.paired_distances(graph, case.sources, targets, limit=farthest), ends, limit
+    )
     paths = case.result(lambda: tri_apsp.paired_paths(graph, case.sources, targets), ends)
     for i, (s, t) in enumerate(ends):
         if distances is not None:
-            assert distances[i].item() == case.expected(case.distances[s][t])
-        if paths is not None and case.fits(case.distances[s][t]):
+            assert distances[i].item() == case.expected(case.distances[s][t], limit)
+        if paths is not None:
+            assert case.fits(case.distances[s][t])
             case.check_path(paths[i].tolist(), s, t, case.distances[s][t])

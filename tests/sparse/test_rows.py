@@ -21,6 +21,7 @@ from tri_apsp import Result, no_edge
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import generate
 from tri_apsp.graphs.sparse import sparse_graph
+from tri_apsp.semirings import largest_distance
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.plan import ROW_METHODS
 
@@ -136,6 +137,32 @@ def test_a_limit_is_the_same_with_negative_weights(dtype: torch.dtype) -> None:
     weights[3, 4] = -1
     assert torch.equal(rows(weights, 0, limit=limit).distances, alone)
     assert alone[0, 1] < no_edge(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_what_lies_beyond_a_limit_need_not_fit(dtype: torch.dtype) -> None:
+    heavy = largest_distance(dtype) - largest_distance(dtype) // 4
+    ends, weights = [[0, 1, 0, 3], [1, 2, 3, 4]], [10, -8, heavy, heavy]
+    values = torch.tensor(weights, dtype=dtype)
+    graph = torch.sparse_coo_tensor(ends, values, (5, 5), check_invariants=True)
+    result = tri_apsp.shortest_paths(graph, sources=[0], limit=5)
+    none = no_edge(dtype)
+    assert result.distances.tolist() == [[0, none, 2, none, none]]
+
+
+def test_no_predecessors_beyond_a_limit_before_marked_vertices() -> None:
+    # Without the negative cycle of 3 and 4, the path to 2 leads through 1, which is far.
+    ends = torch.tensor([[0, 1, 0, 3, 4, 3], [1, 2, 3, 4, 3, 2]])
+    graph = torch.sparse_coo_tensor(
+        ends, torch.tensor([9, -8, 1, -2, 1, 1]), (5, 5), check_invariants=True
+    )
+    result = tri_apsp.shortest_paths(
+        graph, sources=[0], limit=5, predecessors=True, negative_cycles="mark"
+    )
+    infinity = no_edge(torch.int64)
+    assert result.distances.tolist() == [[0, infinity, -infinity, -infinity, -infinity]]
+    assert result.predecessors is not None
+    assert result.predecessors.tolist() == [[-1] * 5]
 
 
 @every_method

@@ -52,8 +52,8 @@ def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
     int64 where they need it.
 
     Raises:
-        DistanceRangeError: a path weighs less than int64 holds, or a weight with potentials does
-            not fit.
+        DistanceRangeError: a path weighs less than int64 or float64 holds, or a weight with
+            potentials does not fit.
 
     Cost: Bellman-Ford on the CPU: usually a few passes over the edges, at most n.
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
@@ -67,12 +67,10 @@ def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
     with np.errstate(over="ignore", invalid="ignore"):
         weights = given.astype(p.dtype) + p.repeat(np.diff(offsets)) - p[targets]
     heaviest = weights.max(initial=0).item()
-    if not graph.dtype.is_floating_point and graph.edges:
-        largest = no_edge(torch.int64)
-        if p.min() < -largest or heaviest >= largest:  # the sums of which would wrap
-            raise_out_of_range(
-                graph.dtype, "the lightest path weighs too little beside other weights"
-            )
+    largest = no_edge(potentials.dtype)
+    # NaN, or sums that would wrap.
+    if graph.edges and not (p.min() >= -largest and heaviest < largest):
+        raise_out_of_range(graph.dtype, "the lightest path weighs too little beside other weights")
     fits = heaviest * (graph.n - 1) < no_edge(graph.dtype) and not graph.dtype.is_floating_point
     kept = np.maximum(weights, 0).astype(given.dtype if fits else p.dtype, copy=False)
     shifted = graph.with_weights(torch.from_numpy(kept).to(graph.device))

@@ -32,6 +32,8 @@ from tri_apsp.values import raise_out_of_range
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _VALUES_PER_BLOCK = 1 << 20
+# Of a limit with potentials of floats, which are rounded.
+_MARGIN = 1 + 2.0**-20
 
 
 def run(
@@ -308,18 +310,17 @@ class SparseSolver:
     def find(self, sources: torch.Tensor) -> Rows:
         """Return what solve does, and which distances do not fit the dtype, without an error."""
         device, targets, solved = self._graph.device, self._plan.targets, self._solved
-        # The limit applies to distances, not to distances with potentials.
-        limit = self._plan.limit if self._reweighted is None else None
-        largest = no_edge(solved.dtype) - 1 if limit is None else limit  # of floats inf
+        farthest, infinity = self._farthest(sources), no_edge(solved.dtype)
+        may_exceed = farthest >= infinity  # then the dtype may not hold what is asked for
         with self.memory_for(len(sources)):
             # Paths lead through other vertices, and a check that compares each vertex with its
             # neighbours needs all distances.
-            needs_all = self._plan.options.predecessors or (limit is None and not solved.sums_fit)
+            needs_all = self._plan.options.predecessors or (may_exceed and not solved.sums_fit)
             columns = None if needs_all else targets
             find = self._by_engine if self.sweeps is None else self._by_sweeps
-            found, pred, _ = find(sources, largest, columns)
+            found, pred, _ = find(sources, min(farthest, infinity - 1), columns)
             distances = found.to(device)
-            beyond = _beyond(solved, sources, distances) if limit is None else None
+            beyond = _beyond(solved, sources, distances) if may_exceed else None
             pred = None if pred is None else pred.to(device)
             if self._reweighted is not None:
                 distances, beyond = self._subtract_potentials(
@@ -329,11 +330,26 @@ class SparseSolver:
                 self._mark(sources, distances, pred, columns)
                 marked = distances == minus_infinity(distances.dtype)
                 beyond = None if beyond is None else beyond & ~marked
+            if self._reweighted is not None and self._plan.limit is not None and pred is not None:
+                _trim(pred, distances)
             if targets is not None and columns is None:
                 chosen = targets.to(device)
                 distances = distances[:, chosen]
                 beyond = None if beyond is None else beyond[:, chosen]
         return Rows(distances, pred, beyond)
+
+    def _farthest(self, sources: torch.Tensor) -> float:
+        """Return the farthest distance of interest in the graph that is solved: with potentials,
+        that of any vertex within the limit.
+        """
+        limit = self._plan.limit
+        if limit is None:
+            return no_edge(self._solved.dtype)
+        if self._reweighted is None:
+            return limit
+        p = self._reweighted.potentials
+        farthest: float = limit + p[sources.to(p.device)].max().item() - p.min().item()
+        return farthest * _MARGIN if p.is_floating_point() else farthest
 
     @cached_property
     def _engine(self) -> SparseEngine:
@@ -383,9 +399,9 @@ class SparseSolver:
         columns: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the distances of the graph from those with potentials, in the same memory if the
-        dtype is the same, and which of them do not fit; change the predecessors by the limit.
+        dtype is the same, and which of them do not fit.
         """
-        given, pred, beyond = shifted
+        given, _, beyond = shifted
         dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self._plan.limit
         infinity = no_edge(dtype)
         ends = potentials if columns is None else potentials[columns.to(potentials.device)]
@@ -400,8 +416,6 @@ class SparseSolver:
             found = exact.to(dtype) if dtype.is_floating_point else exact
             if limit is not None:
                 missing |= found > limit
-                if pred is not None:
-                    pred[part].masked_fill_(missing & ~_leads_on(pred[part], ~missing), -1)
             too_far = ((found >= infinity) | (found <= -infinity)) & ~missing
             if bool(too_far.any()):
                 beyond = torch.zeros_like(given, dtype=torch.bool) if beyond is None else beyond
@@ -451,6 +465,14 @@ def _sweeps_of(graph: SparseGraph, plan: SparsePlan) -> Sweeps | None:
     if not isinstance(graph, PreparedGraph) or graph.tree is None:
         graph = ordered(graph, "auto")
     return graph.sweeps
+
+
+def _trim(predecessors: torch.Tensor, distances: torch.Tensor) -> None:
+    """Remove the predecessors, (rows, n), of vertices that are on no path to one with a distance."""
+    step = max(1, _VALUES_PER_BLOCK // max(1, distances.shape[1]))
+    infinity = no_edge(distances.dtype)
+    for pred, d in zip(predecessors.split(step), distances.split(step), strict=True):
+        pred.masked_fill_(~_leads_on(pred, (d > -infinity) & (d < infinity)), -1)
 
 
 def _leads_on(predecessors: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
