@@ -328,6 +328,9 @@ BAD_ARGUMENTS = [
     ({"sources": 0, "limit": -1}, "`limit` must be a number that is not negative"),
     ({"sources": 0, "limit": NAN}, "`limit` must be a number that is not negative"),
     ({"sources": 0, "limit": "far"}, "`limit` must be a number that is not negative"),
+    ({"sources": 0, "limit": -(10**5000)}, "`limit` must be .*, but is an integer of 16610 bits"),
+    ({"memory": -(10**5000)}, "`memory` must be at least 1, but is an integer of 16610 bits"),
+    ({"checkpoint": ("state",)}, "`checkpoint` must be a path, but is tuple"),
     # Arguments that exclude each other.
     ({"limit": 3}, "`limit` needs `sources`"),
     ({"graph": BATCH, "sources": 0}, r"`sources` need one graph, \(n, n\)"),

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp import no_edge
 
 
 def test_min_only() -> None:
@@ -46,12 +47,44 @@ def test_overwrite() -> None:
     assert torch.equal(given, expected)
 
 
-def test_what_cannot_work_names_what_replaces_it() -> None:
-    weights = torch.rand(5, 5)
+def test_options_beside_old_ones() -> None:
+    weights = cases.tensor(cases.CASES["disconnected"](20), torch.float32)
+    expected, out = tri_apsp.nearest(weights, [3]).distances, torch.empty(1, 20)
+    config = tri_apsp.Config(engine="cpu")
+    with pytest.warns(DeprecationWarning, match="min_only"):
+        found = tri_apsp.shortest_paths(
+            weights, sources=[3], min_only=True, out=out, config=config, progress=False
+        )
+    assert found.distances is out
+    assert torch.equal(out, expected)
+    with pytest.warns(DeprecationWarning, match="min_only"):
+        assert tri_apsp.select(weights, sources=[3], min_only=True).nearest
+    given = weights.clone()
+    with pytest.warns(DeprecationWarning, match="overwrite"):
+        assert tri_apsp.shortest_paths(graph=given, overwrite=True).distances is given
     with (
-        pytest.warns(DeprecationWarning, match="min_only"),
-        pytest.raises(TypeError, match=r"call tri_apsp\.nearest"),
+        pytest.warns(DeprecationWarning, match="overwrite"),
+        pytest.raises(tri_apsp.InputError, match="must not be given with `out`"),
     ):
-        tri_apsp.select(weights, sources=[0], min_only=True)
+        tri_apsp.shortest_paths(weights, overwrite=True, out=out)
+
+
+def test_paths_beside_no_path() -> None:
+    weights = torch.tensor([[0, 3, no_edge(torch.int32)]] * 3, dtype=torch.int32)
+    with pytest.warns(DeprecationWarning, match="no_path"):
+        found = tri_apsp.shortest_paths(weights, no_path=-1, predecessors=True)
+    assert found.distances.tolist() == [[0, 3, -1], [0, 0, -1], [0, 3, 0]]
+    assert (found.path(0, 2), found.path(2, 1)) == ([], [2, 1])
+
+
+def test_a_value_for_no_path_that_is_a_distance() -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="no_path"),
+        pytest.raises(tri_apsp.InputError, match="`no_path` must differ from every distance"),
+    ):
+        tri_apsp.shortest_paths(torch.zeros(2, 2), no_path=0)
+
+
+def test_what_is_gone_names_what_replaces_it() -> None:
     with pytest.raises(AttributeError, match=r"call \.filled\(value\)"):
-        _ = tri_apsp.shortest_paths(weights).no_path
+        _ = tri_apsp.shortest_paths(torch.rand(5, 5)).no_path

@@ -74,7 +74,23 @@ __all__ = [
 ]
 
 
-@old_options()
+def _select(request: Request, *, read_values: bool = False) -> Plan:
+    check_flags(read_values=read_values)
+    return planning.select(request, read_values=read_values)
+
+
+def _solve(request: Request, *, progress: bool = False) -> Result:
+    check_flags(progress=progress)
+    sizes = None if request.batch is None else request.batch.sizes
+    if request.weights is not None and needs_operation(request.weights, sizes):
+        from tri_apsp import ops  # which imports the compiler of torch
+
+        return ops.shortest_paths(request)
+    with progress_bar(progress) as report:
+        return planning.run(request, planning.plan_of(request), progress=report)
+
+
+@old_options(_select, "min_only", "overwrite", "read_values")
 def select(
     graph: GraphLike | BlockRows,
     *,
@@ -136,7 +152,6 @@ def select(
         >>> tri_apsp.select(weights, method="johnson").method
         'dijkstra'
     """
-    check_flags(read_values=read_values)
     request = Request.of(
         graph,
         sources=sources,
@@ -156,7 +171,7 @@ def select(
         memory=memory,
         checkpoint=checkpoint,
     )
-    return planning.select(request, read_values=read_values)
+    return _select(request, read_values=read_values)
 
 
 def prepare(
@@ -282,7 +297,7 @@ def nearest(
     return planning.run(request, planning.plan_of(request))
 
 
-@old_options(nearest)
+@old_options(_solve, "min_only", "no_path", "overwrite", "progress")
 def shortest_paths(
     graph: GraphLike | BlockRows,
     *,
@@ -470,7 +485,6 @@ def shortest_paths(
         >>> result.path(1, 0)
         [1, 2, 0]
     """
-    check_flags(progress=progress)
     request = Request.of(
         graph,
         sources=sources,
@@ -490,12 +504,7 @@ def shortest_paths(
         memory=memory,
         checkpoint=checkpoint,
     )
-    if request.weights is not None and needs_operation(request.weights, sizes):
-        from tri_apsp import ops  # which imports the compiler of torch
-
-        return ops.shortest_paths(request)
-    with progress_bar(progress) as report:
-        return planning.run(request, planning.plan_of(request), progress=report)
+    return _solve(request, progress=progress)
 
 
 @overload

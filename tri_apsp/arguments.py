@@ -3,6 +3,7 @@ changes a tensor.
 """
 
 import operator
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -341,8 +342,13 @@ def as_integer(value: Any, name: str, least: int = 0, remedy: str = "give one") 
     if number is None or isinstance(value, bool):
         raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; {remedy}.")
     if number < least:
-        raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
+        raise InputError(f"`{name}` must be at least {least}, but is {shown(number)}; raise it.")
     return number
+
+
+def as_float(number: float) -> float:
+    """Return a number that is not negative as a float; inf for an integer beyond all floats."""
+    return float(number) if number <= sys.float_info.max else float("inf")
 
 
 def as_index(value: int, name: str, count: int) -> int:
@@ -350,7 +356,7 @@ def as_index(value: int, name: str, count: int) -> int:
     found = as_integer(value, name)
     if found >= count:
         raise InputError(
-            f"`{name}` must lie in [0, {count}), but is {found}; give a number in range."
+            f"`{name}` must lie in [0, {count}), but is {shown(found)}; give a number in range."
         )
     return found
 
@@ -498,14 +504,14 @@ def as_indices(values: Any, name: str, count: int, device: torch.device) -> torc
     return found
 
 
-def sources_of(sources: Any, n: int, name: str = "sources") -> torch.Tensor:
-    """Return an argument `name`, a vertex or several, as int64 on the CPU."""
+def sources_of(sources: Any, n: int, name: str = "sources", least: int = 1) -> torch.Tensor:
+    """Return an argument `name`, a vertex or several, at least so many, as int64 on the CPU."""
     if isinstance(sources, torch.Tensor):
         single = sources.ndim == 0 and sources.dtype in INDEX_DTYPES
     else:
         single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, np.ndarray))
     vertices = as_indices([sources] if single else sources, name, n, torch.device("cpu"))
-    if not len(vertices):
+    if len(vertices) < least:
         raise InputError(f"`{name}` must name at least one vertex, but is empty; give one.")
     return vertices
 
@@ -528,7 +534,7 @@ def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
             "farthest distance."
         )
     if dtype.is_floating_point:
-        return torch.tensor(float(limit), dtype=dtype).item()
+        return torch.tensor(as_float(limit), dtype=dtype).item()
     return min(int(min(limit, 2**62)), largest_distance(dtype))
 
 

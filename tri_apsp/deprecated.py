@@ -5,13 +5,17 @@ CONTRIBUTING.md has the policy.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 
+from tri_apsp.errors import InputError
 from tri_apsp.graphs import write_distances
 from tri_apsp.messages import warn_caller
+from tri_apsp.paths.following import Paths
+from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.values import filled
 
@@ -24,43 +28,70 @@ _INSTEAD = {
 }
 
 
-def old_options(nearest: Callable[..., Result] | None = None) -> Callable[[F], F]:
-    """Return what makes a function take the options of version 0.2 too.
+def old_options(run: Callable[..., Any], *names: str) -> Callable[[F], F]:
+    """Return what makes a function take options of version 0.2 too.
 
     Args:
-        nearest: the function that `min_only` has become; None: there is none.
+        run: what the function does with its request.
+        names: the options, and those of `run`.
     """
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*graph: Any, **options: Any) -> Any:
-            old = [name for name in _INSTEAD if name in options]
+            given = {name: options[name] for name in names if name in options}
+            old = {name: value for name, value in given.items() if name in _INSTEAD}
             if not old:
                 return function(*graph, **options)
-            values = {name: options.pop(name) for name in old}
-            for name, value in values.items():
-                if value:
+            for name, value in old.items():
+                if value is not None and value is not False:
                     warn_caller(
                         f"`{name}` is deprecated, and goes with version 0.4; {_INSTEAD[name]}.",
                         DeprecationWarning,
                     )
-            if values.get("overwrite"):
-                options["out"] = graph[0]
-            solve: Callable[..., Any] | None = nearest if values.get("min_only") else function
-            if solve is None:
-                raise TypeError(f"`min_only` is no option any more; {_INSTEAD['min_only']}.")
-            no_path = values.get("no_path")
+            for name in given:
+                del options[name]
+            if old.get("overwrite"):
+                if options.get("out") is not None:
+                    raise InputError(
+                        "`overwrite` must not be given with `out`; give the weights as `out`."
+                    )
+                options["out"] = graph[0] if graph else options.get("graph")
+            request = Request.of(*graph, nearest=bool(old.get("min_only")), **options)
+            rest = {name: value for name, value in given.items() if name not in old}
+            no_path = old.get("no_path")
             if no_path is None:
-                return solve(*graph, **options)
-            out = options.pop("out", None)
-            result = solve(*graph, out=out if isinstance(out, torch.Tensor) else None, **options)
-            distances = filled(result.distances, no_path, "no_path")
-            if isinstance(out, torch.Tensor):
-                distances = out.copy_(distances)
-            elif out is not None:
-                write_distances(distances, out)
-            return dataclasses.replace(result, distances=distances)
+                return run(request, **rest)
+            result = run(dataclasses.replace(request, out=None), **rest)
+            return _filled(result, request, no_path)
 
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Filled(Result):
+    """A result whose distances hold a number where there is no path; `solved` has its paths."""
+
+    solved: Result | None = None
+
+    def paths(
+        self,
+        sources: torch.Tensor | Sequence[int],
+        targets: torch.Tensor | Sequence[int],
+        graph: torch.Tensor | Sequence[int] | int = 0,
+    ) -> Paths:
+        assert self.solved is not None
+        return self.solved.paths(sources, targets, graph)
+
+
+def _filled(result: Result, request: Request, no_path: float) -> Result:
+    """Return a result with `no_path` where there is no path, in the place that was asked for."""
+    distances = filled(result.distances, no_path, "no_path")
+    out = result.distances if request.options.overwrite else request.out
+    if isinstance(out, torch.Tensor):
+        distances = out.copy_(distances)
+    elif out is not None:
+        write_distances(distances, out)
+    return _Filled(**{**vars(result), "distances": distances}, solved=result)

@@ -69,11 +69,11 @@ def resolve(name: str) -> torch.device:
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+    if not re.fullmatch(r"cpu(:0)?|cuda(:\d+)?", name):
         raise InputError(
             f"device must be auto, cpu, cuda or cuda:N, but is {shown(name)}; choose one of these."
         )
-    device = torch.device(name)
+    device = torch.device(name.removesuffix(":0") if name.startswith("cpu") else name)
     if device.type == "cuda" and (device.index or 0) >= cuda_count():
         found = cuda_count()
         raise InputError(
@@ -104,9 +104,10 @@ def resolve_all(devices: Any) -> tuple[torch.device, ...]:
         or not all(isinstance(name, (str, torch.device)) for name in names)
         or (len(names) > 1 and any(str(name) in ("all", "auto") for name in names))
     ):
+        what = "an empty list" if isinstance(names, Sequence) and not names else shown(devices)
         raise InputTypeError(
-            f'`device` must be "auto", "all" or names of devices, but is {shown(devices)}; give '
-            'names such as "cuda:0,cuda:1".'
+            f'`device` must be "auto", "all" or names of devices, but is {what}; give names such '
+            'as "cuda:0,cuda:1".'
         )
     found = tuple(resolve(str(name)) for name in names)
     if len(found) == 1:

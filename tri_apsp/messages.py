@@ -14,6 +14,8 @@ from typing import Any, Literal
 from tri_apsp.errors import ApspError, ApspWarning, InputError, TooLargeError
 
 _PACKAGE = __name__.partition(".")[0]
+# An integer with more is named by their number.
+_MOST_BITS = 1 << 8
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -44,6 +46,8 @@ def shown(value: Any) -> str:
     """Return what a caller gave, in one line: a number, a string or None as Python writes it; of a
     tensor the shape, the dtype and, unless it is dense, the layout; of others the type.
     """
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # of which repr may raise
+        return f"an integer of {value.bit_length()} bits"
     if value is None or isinstance(value, (str, bytes, Number)):
         return repr(value)[:60]
     if not hasattr(value, "layout"):  # no tensor of torch, which takes long to import

@@ -17,6 +17,7 @@ import torch
 from tri_apsp.arguments import (
     DenseBatch,
     Vertices,
+    as_float,
     as_integer,
     check_config,
     check_dtype,
@@ -172,6 +173,11 @@ class Request:
         is_here = bool(in_rows) or home[0] == devices[0]
         overwrite = _is_in_place(out, graph) and is_here  # else the weights are copied first
         if in_rows and not (overwrite or out is None or isinstance(out, torch.Tensor)):
+            if isinstance(out, (list, tuple)):
+                raise InputTypeError(
+                    "`out` may be a list only if it has the blocks of `graph`, which are then "
+                    "solved in place; give these, one tensor or a path, or leave it out."
+                )
             to_path(out, "out", or_tensor=True)
         options = Options(overwrite, check, predecessors, negative_cycles)
         check_options(options)
@@ -462,13 +468,13 @@ def _checkpoint_of(value: object) -> Checkpoint | None:
     """Return where checkpoints go, with an absolute path."""
     if value is None:
         return None
-    folder, every = value if isinstance(value, tuple) else Checkpoint(value)  # type: ignore[arg-type]
+    folder, every = value if isinstance(value, Checkpoint) else Checkpoint(value)  # type: ignore[arg-type]
     if isinstance(every, bool) or not isinstance(every, (int, float)) or not every >= 0:
         raise error_for(every, int, float)(
             "`every` must be a number of seconds that is not negative, but is "
             f"{shown(every)}; give one."
         )
-    return Checkpoint(to_path(folder, "checkpoint").absolute(), float(every))
+    return Checkpoint(to_path(folder, "checkpoint").absolute(), as_float(every))
 
 
 def _rows_tensors(graph: Any, name: str) -> torch.Tensor | tuple[torch.Tensor, ...]:

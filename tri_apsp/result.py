@@ -180,6 +180,9 @@ class Result:
             >>> tri_apsp.shortest_paths(weights, predecessors=True).path(1, 0)
             [1, 2, 0]
         """
+        if self.blocks:
+            i = as_index(source, "source", self.blocks[0].distances.shape[1])
+            return next(b for b in self.blocks if i in b.sources.tolist()).path(i, target)  # type: ignore[union-attr]
         batch, _, n = self._predecessors("paths").shape
         i, j = as_index(source, "source", n), as_index(target, "target", n)
         vertices: list[int] = self.paths(
@@ -309,6 +312,11 @@ class Result:
 
     def _predecessors(self, wanted: str) -> torch.Tensor:
         """Return the predecessors (batch, rows, n)."""
+        if self.blocks:
+            raise InputError(
+                f"{wanted} need all rows on one device, but the result has them in blocks; take "
+                "them from one of `blocks`, or give `out` to the solve."
+            )
         if self.predecessors is None:
             raise InputError(
                 f"{wanted} need predecessors, but the result has none; solve with "

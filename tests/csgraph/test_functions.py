@@ -475,6 +475,7 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
             lambda: csgraph.dijkstra(FIVE, limit=np.nan),
             "`limit` must be a number of at least 0, but is nan",
         ),
+        (lambda: csgraph.dijkstra(FIVE, limit=None), "`limit` must be .*, but is None; give inf"),
     ],
 )
 def test_errors(call: Callable[[], Any], message: str) -> None:

@@ -16,6 +16,7 @@ import tri_apsp
 from tri_apsp import shared_memory
 from tri_apsp.distributed import plan, rows, run, threads
 from tri_apsp.distributed.rows import FileRows
+from tri_apsp.graphs import DenseGraph
 from tri_apsp.graphs.npy_file import NpyFile
 
 N = 300
@@ -244,6 +245,19 @@ def test_predecessors_need_no_copy_of_blocks_of_rows():
     assert tri_apsp.select(blocks, **call).memory == tri_apsp.select(WEIGHTS, **call).memory
 
 
+def test_paths_and_labels_of_rows_on_several_devices():
+    graph = DenseGraph(cases.tensor(cases.random_graph(6), torch.float32), list("abcdef"))
+    expected = tri_apsp.shortest_paths(graph, predecessors=True)
+    result = tri_apsp.shortest_paths(graph, predecessors=True, device=["cpu"] * 2)
+    assert result.path(5, 2) == expected.path(5, 2)
+    for part in (result, *result.blocks):
+        assert list(part.labels) == list("abcdef")
+    with pytest.raises(tri_apsp.InputError, match=r"`source` must lie in \[0, 6\), but is 6"):
+        result.path(6, 2)
+    with pytest.raises(tri_apsp.InputError, match="has them in blocks; take them from one of"):
+        result.next_hops()
+
+
 def test_a_full_disk(tmp_path, monkeypatch):
     """The distances are not called complete, and the error names the file."""
     weights = cases.tensor(cases.random_graph(N), torch.float32)
@@ -355,7 +369,7 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ({"device": []}, "but is list; give names"),
+        ({"device": []}, "but is an empty list; give names"),
         ({"device": [0, 1]}, "but is list; give names"),
         ({"device": "all,cpu"}, "or names of devices, but is 'all,cpu'; give names"),
         ({"device": "cuda:63"}, "device cuda:63 must exist"),
@@ -374,6 +388,7 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
         ({"graph": NEGATIVE_BIT, "device": "cpu", "memory": 9999}, "give its .resolve_neg()"),
         ({"memory": 9999, "out": "a\0.npy"}, "embedded null byte"),
         ({"memory": 9999, "out": WEIGHTS.mT}, "or share no memory with them"),
+        ({"memory": 9999, "out": [WEIGHTS]}, "`out` may be a list only if it has the blocks"),
         (
             {"graph": WEIGHTS.split(4), "device": "cpu, cpu", "out": WEIGHTS},
             "`out` must not share memory",

@@ -244,7 +244,6 @@ def test_integers_near_the_end_of_their_range() -> None:
     for call in (
         lambda g: tri_apsp.shortest_paths(g, sources=0, method="elimination"),
         lambda g: tri_apsp.paired_distances(g, [0], [3]),
-        lambda g: tri_apsp.accessibility(g, 10),
         lambda g: tri_apsp.closeness(g, weighted=True),
     ):
         with pytest.raises(tri_apsp.DistanceRangeError):

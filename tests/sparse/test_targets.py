@@ -88,6 +88,19 @@ def test_columns_in_their_order(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("order", ["auto", "none"])
+def test_no_pairs(order: str) -> None:
+    graph = tri_apsp.prepare(sparse_graph(generate("roads", 400, seed=1)), order=order)
+    assert tri_apsp.paired_distances(graph, [], []).shape == (0,)
+    assert len(tri_apsp.paired_paths(graph, [], [])) == 0
+
+
+def test_accessibility_within_limits_needs_no_farther_distance() -> None:
+    weights = torch.full((4, 4), no_edge(torch.int32), dtype=torch.int32)
+    weights[0, 1], weights[1, 2], weights[2, 3] = 5, 2**29, 2**29
+    assert tri_apsp.accessibility(weights, [4, 10])[:, 0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("order", ["auto", "none"])
 @pytest.mark.parametrize("sources", [None, range(1, 1400)])
 def test_many_rows_in_out(order: str, sources: range | None) -> None:
     """In its memory, without another matrix; also where that has gaps."""

@@ -1,11 +1,13 @@
 """The public functions: documentation, and one call each. The work is in tri_apsp.csgraph.solve."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from tri_apsp.csgraph.solve import solve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, error_for
+from tri_apsp.messages import shown
 
 _METHODS = ("auto", "FW", "D", "BF", "J")
 
@@ -178,9 +180,9 @@ def dijkstra(
         >>> dijkstra(graph, indices=[0, 2], min_only=True).tolist()
         [0.0, 3.0, 0.0, 5.0]
     """
-    if not limit >= 0:
-        raise InputError(
-            f"`limit` must be a number of at least 0, but is {limit!r}; give inf for no limit."
+    if not isinstance(limit, Real) or not limit >= 0:
+        raise error_for(limit, float)(
+            f"`limit` must be a number of at least 0, but is {shown(limit)}; give inf for no limit."
         )
     return solve(
         csgraph,

@@ -191,7 +191,8 @@ class _Solve:
             predecessors = predecessors.to(distances.device)
         if self.checkpoints is not None:
             self.checkpoints.remove()
-        return Result(distances, self.plan, predecessors, cycle, sources)
+        labels = self.request.labels
+        return Result(distances, self.plan, predecessors, cycle, sources, labels=labels)
 
     def _opened(self, target: Target) -> HostRows:
         """Return the place of the distances of this rank, which rank 0 makes."""

@@ -155,8 +155,8 @@ def run_apart(function: Callable[..., Any], *arguments: Any) -> Any:
         ended.release()
 
     ended.acquire()
-    start_new_thread(run, ())
     try:
+        start_new_thread(run, ())
         ended.acquire()
     except BaseException:
         stop[0] = True

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import check_flags, check_tensor, limit_of
+from tri_apsp.arguments import check_flags, check_tensor, farthest_of, limit_of
 from tri_apsp.elimination.base import Totals
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -230,7 +230,9 @@ def shared_accessibility(
     most = torch.tensor(
         [limit_of(limit, given.dtype, "limits") for limit in several], dtype=given.dtype
     )
-    solver = SparseSolver(given, plan_sparse(given, reason="rows are compared in blocks"))
+    farthest = farthest_of(max(several), given.dtype) if len(several) else None
+    plan = plan_sparse(given, reason="rows are compared in blocks", limit=farthest)
+    solver = SparseSolver(given, plan)
     if solver.direct_sweeps is not None:
         part, from_source = share.of(given.n), not to_vertex
         found = solver.direct_sweeps.within(most, amounts, from_source=from_source, part=part)

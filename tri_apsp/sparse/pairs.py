@@ -55,6 +55,8 @@ def paired_distances(
     """
     given, starts, ends = _checked(graph, sources, targets)
     limit = farthest_of(limit, given.dtype)
+    if not len(starts):
+        return torch.empty(0, dtype=given.dtype, device=given.device)
     solver, rows, of_pair, columns = _solver(given, starts, ends, limit=limit)
     if solver.direct_sweeps is not None:
         farthest = float("inf") if limit is None else limit
@@ -95,6 +97,9 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
         [[0, 1, 2], [2, 0, 1]]
     """
     given, starts, ends = _checked(graph, sources, targets)
+    if not len(starts):
+        offsets = torch.zeros(1, dtype=torch.int64, device=given.device)
+        return Paths(starts.to(given.device, torch.int32), offsets)
     # With an order, negative weights need no potentials, which predecessors of rows do.
     has_order = isinstance(given, PreparedGraph) and given.sweeps is not None
     solver, rows, *places = _solver(given, starts, ends, predecessors=not has_order)
@@ -118,7 +123,8 @@ def _checked(
     graph: GraphLike, sources: Vertices, targets: Vertices
 ) -> tuple[SparseGraph, torch.Tensor, torch.Tensor]:
     given = sparse_graph(graph)
-    starts, ends = sources_of(sources, given.n), sources_of(targets, given.n, "targets")
+    starts = sources_of(sources, given.n, least=0)
+    ends = sources_of(targets, given.n, "targets", least=0)
     if len(starts) != len(ends):
         raise InputError(
             f"`targets` must be as many as `sources`, {len(starts)}, but are {len(ends)}; give one "

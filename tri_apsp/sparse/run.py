@@ -468,10 +468,11 @@ def _sweeps_of(graph: SparseGraph, plan: SparsePlan) -> Sweeps | None:
 
 
 def _trim(predecessors: torch.Tensor, distances: torch.Tensor) -> None:
-    """Remove the predecessors, (rows, n), of vertices that are on no path to one with a distance."""
+    """Remove the predecessors, (rows, n), of vertices on no path to one with a distance."""
     step = max(1, _VALUES_PER_BLOCK // max(1, distances.shape[1]))
     infinity = no_edge(distances.dtype)
-    for pred, d in zip(predecessors.split(step), distances.split(step), strict=True):
+    parts = torch.split(predecessors, step), torch.split(distances, step)
+    for pred, d in zip(*parts, strict=True):
         pred.masked_fill_(~_leads_on(pred, (d > -infinity) & (d < infinity)), -1)
 
 
