@@ -119,6 +119,13 @@ def test_every_rule_of_auto_can_apply() -> None:
     assert taken == set(RULES)
 
 
+def test_an_edge_of_bool_in_either_direction() -> None:
+    edges = torch.zeros(4, 4, dtype=torch.bool)
+    edges[0, 1] = edges[2, 1] = True
+    found = tri_apsp.shortest_paths(edges, directed=False).distances
+    assert found.tolist() == [[0, 1, 2, INF], [1, 0, 1, INF], [2, 1, 0, INF], [INF, INF, INF, 0]]
+
+
 def test_true_is_an_edge_of_weight_one() -> None:
     edges = torch.tensor([[False, True, False], [False, False, True], [False, False, False]])
     torch.set_default_dtype(torch.float64)

@@ -390,6 +390,8 @@ def shortest_paths(
             their exact distance.
         device: where to solve: "auto", "cpu", "cuda", "cuda:1", a list of GPUs, or "all" of them.
             None: where the graph is. The distances are there too, unless `out` is elsewhere.
+            Several GPUs solve a matrix in blocks of rows; of sparse graphs and for chosen
+            `sources` they share the rows, and of a batch the graphs.
         memory: the bytes that the solve may take on a device; None: what is free. Rows that take
             more are streamed, which needs distances that go to the CPU or to a file.
         checkpoint: a folder in which the state of the solve is kept, every ten minutes or as a

@@ -3,7 +3,6 @@ changes a tensor.
 """
 
 import operator
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -95,7 +94,7 @@ def check_weights(
     tensor = check_tensor(weights, "graph")
     check_dtype(tensor, "graph")
     check_square(tensor, "graph")
-    batch = _as_batch(_numbers(tensor, "graph"))
+    batch = _as_batch(numbers_of(tensor, "graph"))
     return batch if sizes is None else with_sizes(batch, sizes, check=check)
 
 
@@ -255,7 +254,7 @@ def check_operands(
         raise InputError(
             f"`c` must have the shape of the product, {result}, but has {shapes['c']}; reshape it."
         )
-    named = {name: _numbers(tensor, name) for name, tensor in named.items()}
+    named = {name: numbers_of(tensor, name) for name, tensor in named.items()}
     if not batched:
         named = {name: tensor[None] for name, tensor in named.items()}
     return named["a"], named["b"], named.get("c"), batched
@@ -348,7 +347,10 @@ def as_integer(value: Any, name: str, least: int = 0, remedy: str = "give one") 
 
 def as_float(number: float) -> float:
     """Return a number that is not negative as a float; inf for an integer beyond all floats."""
-    return float(number) if number <= sys.float_info.max else float("inf")
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")
 
 
 def as_index(value: int, name: str, count: int) -> int:
@@ -453,7 +455,7 @@ def check_device(tensor: torch.Tensor, name: str) -> None:
         )
 
 
-def _numbers(tensor: torch.Tensor, name: str) -> torch.Tensor:
+def numbers_of(tensor: torch.Tensor, name: str) -> torch.Tensor:
     """Return a tensor that has one of DTYPES, or the weights that a tensor of bool stands for.
 
     Raises:

@@ -40,6 +40,10 @@ def plan_of(request: Request) -> Plan:
         from tri_apsp.distributed import devices  # which few calls need
 
         return devices.plan(request)
+    if len(request.devices) > 1:
+        from tri_apsp import shares
+
+        return shares.plan(request, plan_of)
     if request.offsets is not None:
         return plan_packed(
             request.weights, request.offsets, request.method, request.config, request.options
@@ -54,9 +58,9 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         result = _run(request, plan, progress)
     except NegativeCycleError as error:
         raise error.reworded(error.mark, request.labels) from None
-    if request.in_rows:
+    if request.in_rows or result.blocks:
         return result
-    result = _as_asked(result, request)
+    result = dataclasses.replace(result, targets=request.targets, labels=request.labels)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         if out.data_ptr() != result.distances.data_ptr():
@@ -67,16 +71,6 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
     return result
 
 
-def _as_asked(result: Result, request: Request) -> Result:
-    """Return a result with the labels and the columns of a request."""
-    distances = result.distances
-    if request.targets is not None and not isinstance(result.plan, SparsePlan):
-        distances = distances[:, request.targets.to(distances.device)]
-    return dataclasses.replace(
-        result, distances=distances, targets=request.targets, labels=request.labels
-    )
-
-
 def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
     if isinstance(plan, SparsePlan):
         return sparse.run(request.by_edges, plan, out=request.out_there, progress=progress)
@@ -84,24 +78,41 @@ def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
         from tri_apsp.distributed import devices
 
         return devices.run(request, plan, progress)  # type: ignore[arg-type]
+    if len(request.devices) > 1:
+        from tri_apsp import shares
+
+        return shares.run(request, plan, _run_share, progress)  # type: ignore[arg-type]
     if isinstance(plan, PackedPlan):
         assert request.weights is not None
         return run_packed(request.weights, plan)
     assert isinstance(plan, DensePlan)
     try:
-        return dense.run(
+        result = dense.run(
             request.as_batch(),
             plan,
             sources=request.sources,
             out=_matrices(request),
             progress=progress,
         )
+        return _columns(result, request.targets)
     except DistanceRangeError:
         if not _may_fit_sparse(request):
             raise
     # A dense solve holds all pairs, in a range that negative weights make narrower.
     rest = _sparse_plan(request, "a dense solve does not hold these distances")
     return sparse.run(request.by_edges, rest, out=request.out_there, progress=progress)
+
+
+def _run_share(request: Request, plan: Plan, progress: Progress | None) -> Result:
+    return run(request, plan, progress=progress)
+
+
+def _columns(result: Result, targets: torch.Tensor | None) -> Result:
+    """Return a result with the columns of some targets."""
+    if targets is None:
+        return result
+    columns = result.distances[:, targets.to(result.distances.device)]
+    return dataclasses.replace(result, distances=columns)
 
 
 def select(request: Request, *, read_values: bool) -> Plan:
@@ -113,7 +124,8 @@ def select(request: Request, *, read_values: bool) -> Plan:
 
         return devices.predicted(request, devices.plan(request))
     graph, is_dense = request.graph, request.batch is not None
-    if is_dense and not (read_values or request.needs_sparse):
+    is_shared = len(request.devices) > 1
+    if is_dense and not (read_values or request.needs_sparse or is_shared):
         return _dense_plan(request)
     plan = plan_of(request)
     if not isinstance(plan, DensePlan):

@@ -29,6 +29,7 @@ from tri_apsp.arguments import (
     check_tensor,
     check_weights,
     farthest_of,
+    numbers_of,
     sources_of,
     with_sizes,
 )
@@ -83,7 +84,7 @@ class Request:
         graph: the sparse graph, on that device.
         matrix: what is solved in blocks of rows, where it was given; else None.
         in_rows: why it is; "" if it is not.
-        devices: where it is solved; several only in blocks of rows.
+        devices: where it is solved; several hold blocks of rows, or share the call.
         labels: of the vertices of a graph that was read from a file.
         offsets: of packed weights.
         sources: (rows,) of int64 on the CPU; None: all vertices.
@@ -168,8 +169,17 @@ class Request:
         is_tensor, is_sparse_graph = isinstance(graph, torch.Tensor), is_sparse(graph)
         home = _home_of(graph)
         devices = home if device is None else resolve_all(device)
+        devices = devices[:1] if nearest else devices  # which is one row
+        is_matrix = (
+            is_tensor
+            and not is_sparse_graph
+            and graph.dim() == 2
+            and all(x is None for x in (sources, targets, limit, sizes))
+            and not (nearest or method in _SPARSE_METHODS)
+        )
         if not in_rows:
-            in_rows = _in_rows_because(graph, devices, out, budget, kept)
+            in_rows = _in_rows_because(graph, devices, is_matrix, out, budget, kept)
+        is_shared = len(devices) > 1 and not in_rows
         is_here = bool(in_rows) or home[0] == devices[0]
         overwrite = _is_in_place(out, graph) and is_here  # else the weights are copied first
         if in_rows and not (overwrite or out is None or isinstance(out, torch.Tensor)):
@@ -196,34 +206,33 @@ class Request:
             }
             names = {option for option, is_given in given.items() if is_given}
             if in_rows:
-                _refuse_in_rows(names, method, in_rows)
-            else:
-                _refuse_combinations(names)
+                _refuse_in_rows(names, method, in_rows, is_matrix=is_matrix)
+            _refuse_combinations(names)
+        if is_shared and is_tensor and needs_operation(graph, sizes):
+            raise operation_error("device", "name one device.")
         batch = sparse = matrix = None
         if in_rows:
+            if is_matrix:
+                graph = numbers_of(_converted(graph, dtype, directed=directed), name)
             matrix = graph if isinstance(graph, NpyFile) else _rows_tensors(graph, name)
         elif is_sparse_graph:
-            sparse = sparse_graph(graph, dtype=dtype, device=None if device is None else devices[0])
+            place = None if device is None or is_shared else devices[0]
+            sparse = sparse_graph(graph, dtype=dtype, device=place)
             sparse = sparse if directed else sparse.both_ways()
             labels = sparse.labels
         elif offsets is None:
-            if dtype is not None and is_tensor and graph.dtype != dtype:
-                _refuse_conversion(graph)
-                graph = cast_weights(graph, dtype)
+            if is_tensor:
+                graph = _converted(graph, dtype, directed=directed)
             batch = check_weights(graph)
-            original = graph
-            if graph.device != devices[0]:
+            if graph.device != devices[0] and not is_shared:
                 graph = graph.to(devices[0])
                 sizes = sizes.to(devices[0]) if isinstance(sizes, torch.Tensor) else sizes
-            if not directed:
-                graph = torch.minimum(graph, graph.mT)
-            if graph is not original:
                 batch = check_weights(graph)
             if overwrite:
                 check_overwrite(graph)
             if sizes is not None:
                 batch = with_sizes(batch, sizes, check=check)
-        elif is_tensor:
+        elif is_tensor and not is_shared:
             graph = graph.to(devices[0])
             if isinstance(offsets, torch.Tensor) and offsets.device.type != "cpu":
                 offsets = offsets.to(devices[0])
@@ -291,6 +300,13 @@ class Request:
             return self.graph.n
         assert self.batch is not None
         return self.batch.n
+
+    @property
+    def graph_count(self) -> int:
+        """The number of graphs of a batch, padded or packed; 0 for one graph."""
+        if self.offsets is not None:
+            return len(self.offsets) - 1
+        return self.batch.count if self.batch is not None and self.is_batch else 0
 
     @property
     def rows(self) -> int:
@@ -368,8 +384,9 @@ _EXCLUSIVE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "check=False": ((*_ROWS, "method", "a sparse graph"), "which is for dense methods"),
 }
-# What does not go with blocks of rows.
-_NOT_IN_ROWS = (*_ROWS, "sizes", "offsets", "directed", "dtype", "check")
+# What does not go with blocks of rows, nor if they are in a file or several tensors.
+_NOT_IN_ROWS = (*_ROWS, "sizes", "offsets")
+_NOT_IN_FILES = (*_NOT_IN_ROWS, "directed", "dtype")
 
 
 def _refuse_combinations(given: set[str]) -> None:
@@ -385,9 +402,10 @@ def _refuse_combinations(given: set[str]) -> None:
                 )
 
 
-def _refuse_in_rows(given: set[str], method: str, in_rows: str) -> None:
+def _refuse_in_rows(given: set[str], method: str, in_rows: str, *, is_matrix: bool) -> None:
     """Refuse what blocks of rows do not take."""
-    wrong = sorted(name for name in given if name.split("=")[0] in _NOT_IN_ROWS)
+    refused = _NOT_IN_ROWS if is_matrix else _NOT_IN_FILES
+    wrong = sorted(name for name in given if name.split("=")[0] in refused)
     if method != "auto":
         wrong.append("method")
     if wrong:
@@ -400,6 +418,7 @@ def _refuse_in_rows(given: set[str], method: str, in_rows: str) -> None:
 def _in_rows_because(
     graph: Any,
     devices: tuple[torch.device, ...],
+    is_matrix: bool,
     out: object,
     memory: int | None,
     checkpoint: Checkpoint | None,
@@ -409,15 +428,14 @@ def _in_rows_because(
         return "weights in a file"
     if isinstance(graph, tuple):
         return "weights in blocks"
-    if len(devices) > 1:
+    if len(devices) > 1 and is_matrix:
         return "several devices"
     if memory is not None:
         return "`memory`"
     if checkpoint is not None:
         return "`checkpoint`"
     if (
-        isinstance(graph, torch.Tensor)
-        and graph.dim() == 2
+        is_matrix
         and devices[0].type != "cpu"
         and (isinstance(out, (str, os.PathLike)) or getattr(out, "is_cpu", False))
         and not fits_memory(graph.numel() * graph.itemsize, devices[0])
@@ -515,6 +533,18 @@ def _rows_tensor(value: object, name: str) -> torch.Tensor:
             ".resolve_neg()."
         )
     return tensor
+
+
+def _converted(graph: torch.Tensor, dtype: torch.dtype | None, *, directed: bool) -> torch.Tensor:
+    """Return dense weights in another dtype, and with the lighter edge of both directions."""
+    if dtype is not None and graph.dtype != dtype:
+        _refuse_conversion(graph)
+        graph = cast_weights(graph, dtype)
+    if directed:
+        return graph
+    check_weights(graph)
+    either = torch.maximum if graph.dtype == torch.bool else torch.minimum
+    return either(graph, graph.mT)
 
 
 def _refuse_conversion(graph: torch.Tensor) -> None:

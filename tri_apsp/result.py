@@ -53,7 +53,7 @@ class Result:
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
         blocks: of several devices without `out`, the results of the rows on each, whose `sources`
-            are its vertices; `distances` then raises. Else ().
+            are its vertices, or of the graphs on each; `distances` then raises. Else ().
 
     Source:
         Predecessors: Malison, Graph Algorithms on Graphical Processing Units, section 5.2.2.
@@ -80,11 +80,12 @@ class Result:
     blocks: tuple["Result", ...] = ()
 
     @classmethod
-    def in_blocks(cls, blocks: Sequence["Result"]) -> "Result":
-        """Return the result of the rows of several devices, which keep them."""
-        first = dataclasses.replace(
-            blocks[0], predecessors=None, sources=None, blocks=tuple(blocks)
-        )
+    def in_blocks(cls, blocks: Sequence["Result"], **changes: Any) -> "Result":
+        """Return the result of the rows or graphs of several devices, which keep them; `changes`
+        are to the first of `blocks`.
+        """
+        changes = {"predecessors": None, "sources": None, "blocks": tuple(blocks)} | changes
+        first = dataclasses.replace(blocks[0], **changes)
         object.__delattr__(first, "distances")
         return first
 
@@ -180,9 +181,9 @@ class Result:
             >>> tri_apsp.shortest_paths(weights, predecessors=True).path(1, 0)
             [1, 2, 0]
         """
-        if self.blocks:
-            i = as_index(source, "source", self.blocks[0].distances.shape[1])
-            return next(b for b in self.blocks if i in b.sources.tolist()).path(i, target)  # type: ignore[union-attr]
+        for block in self.blocks:
+            if block.sources is not None and source in block.sources.tolist():
+                return block.path(source, target)
         batch, _, n = self._predecessors("paths").shape
         i, j = as_index(source, "source", n), as_index(target, "target", n)
         vertices: list[int] = self.paths(
@@ -314,8 +315,8 @@ class Result:
         """Return the predecessors (batch, rows, n)."""
         if self.blocks:
             raise InputError(
-                f"{wanted} need all rows on one device, but the result has them in blocks; take "
-                "them from one of `blocks`, or give `out` to the solve."
+                f"{wanted} need rows on one device, but the result has them in blocks; take them "
+                "from the one of `blocks` that has the source, or give `out` to the solve."
             )
         if self.predecessors is None:
             raise InputError(

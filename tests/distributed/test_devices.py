@@ -252,9 +252,7 @@ def test_paths_and_labels_of_rows_on_several_devices():
     assert result.path(5, 2) == expected.path(5, 2)
     for part in (result, *result.blocks):
         assert list(part.labels) == list("abcdef")
-    with pytest.raises(tri_apsp.InputError, match=r"`source` must lie in \[0, 6\), but is 6"):
-        result.path(6, 2)
-    with pytest.raises(tri_apsp.InputError, match="has them in blocks; take them from one of"):
+    with pytest.raises(tri_apsp.InputError, match="has them in blocks; take them from"):
         result.next_hops()
 
 
@@ -374,7 +372,7 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
         ({"device": "all,cpu"}, "or names of devices, but is 'all,cpu'; give names"),
         ({"device": "cuda:63"}, "device cuda:63 must exist"),
         ({"device": ["cpu", "tpu"]}, "but is 'tpu'"),
-        ({"device": ["cpu", "cpu"], "sources": [1]}, "`sources` must not be given with several"),
+        ({"memory": 9999, "sources": [1]}, "`sources` must not be given with `memory`"),
         ({"memory": 9999, "method": "kleene"}, "`method` must not be given with `memory`"),
         ({"memory": 0}, "`memory` must be at least 1"),
         ({"memory": 10}, "must fit the memory of a device"),
@@ -401,7 +399,7 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
         ),
         ({"graph": WEIGHTS[:5], "device": "cpu"}, "`graph` must be square"),
         ({"graph": WEIGHTS.to_sparse(), "memory": 9999}, "must be dense weights"),
-        ({"graph": WEIGHTS > 0, "memory": 9999}, "give torch.where(graph, 1.0, torch.inf)"),
+        ({"graph": [WEIGHTS > 0]}, "give torch.where(graph, 1.0, torch.inf)"),
         ({"graph": [WEIGHTS[:5]], "device": "cpu"}, "must add up to a square matrix"),
         (
             {"graph": [WEIGHTS[:4], WEIGHTS[4:].double()], "device": "cpu, cpu"},

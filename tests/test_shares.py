@@ -1,0 +1,119 @@
+"""Calls that several devices share give what one device gives; devices are threads here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import sparse_graph
+
+DEVICES = ["cpu"] * 3
+ROADS = sparse_graph(generate("roads", 400, seed=1))
+DENSE = cases.tensor(cases.random_graph(40), torch.float32)
+NEGATIVE = cases.tensor(cases.negative_graph(40), torch.int32)
+BATCH = torch.stack([DENSE, DENSE.mT, DENSE + 1, DENSE * 2])
+VALUES, OFFSETS = tri_apsp.pack(BATCH, torch.tensor([7, 40, 0, 23]))
+
+CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sparse": (ROADS, {}),
+    "prepared": (tri_apsp.prepare(ROADS), {}),
+    "sources": (ROADS, {"sources": [5, 1, 5, 399, 0]}),
+    "targets": (ROADS, {"sources": [5, 1, 8], "targets": [3, 2], "limit": 900}),
+    "a source": (ROADS, {"sources": 7}),
+    "a dense matrix": (DENSE, {"sources": [5, 1, 8], "targets": [3, 2]}),
+    "int16": (DENSE.to(torch.int16), {"sources": [5, 1, 8, 9], "targets": [4, 4, 5]}),
+    "negative": (NEGATIVE, {"sources": range(40), "method": "johnson"}),
+    "batch": (BATCH, {}),
+    "sizes": (BATCH, {"sizes": torch.tensor([7, 40, 0, 23])}),
+    "packed": (VALUES, {"offsets": OFFSETS}),
+    "no vertices": (torch.empty(0, 0).to_sparse(), {}),
+}
+
+
+@pytest.mark.parametrize("predecessors", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_as_one_device(name: str, predecessors: bool) -> None:
+    graph, options = CALLS[name]
+    options = options | {"predecessors": predecessors}
+    expected = tri_apsp.shortest_paths(graph, **options)
+    result = tri_apsp.shortest_paths(graph, device=DEVICES, **options)
+    assert result.plan.way == "shared"
+    found = torch.cat([block.distances for block in result.blocks])
+    assert torch.equal(found, expected.distances)
+    if predecessors:
+        found = torch.cat([block.predecessors for block in result.blocks])
+        assert torch.equal(found, expected.predecessors)
+    out = torch.empty_like(expected.distances)
+    result = tri_apsp.shortest_paths(graph, device=DEVICES, out=out, **options)
+    assert result.distances is out
+    assert torch.equal(out, expected.distances)
+    if predecessors:
+        assert torch.equal(result.predecessors, expected.predecessors)
+    sources = [None if x.sources is None else x.sources.tolist() for x in (result, expected)]
+    assert sources[0] == sources[1]
+    plan = tri_apsp.select(graph, device=DEVICES, **options)
+    assert (plan.way, len(plan.parts)) == ("shared", len(result.plan.parts))
+
+
+def test_rows_keep_what_they_are() -> None:
+    graph = sparse_graph(generate("roads", 400, seed=1))
+    result = tri_apsp.shortest_paths(graph, sources=[9, 4, 7, 2], predecessors=True, device=DEVICES)
+    assert [block.sources.tolist() for block in result.blocks] == [[9], [4], [7, 2]]
+    expected = tri_apsp.shortest_paths(graph, sources=[7], predecessors=True)
+    assert result.path(7, 30) == expected.path(7, 30)
+    assert "3 devices share the rows" in result.plan.reason
+
+
+def test_in_place_and_to_a_file(tmp_path: Path) -> None:
+    expected, given = tri_apsp.shortest_paths(BATCH).distances, BATCH.clone()
+    assert tri_apsp.shortest_paths(given, out=given, device=DEVICES).distances is given
+    assert torch.equal(given, expected)
+    tri_apsp.shortest_paths(BATCH, out=tmp_path / "d.npy", device=DEVICES)
+    assert np.array_equal(np.load(tmp_path / "d.npy"), expected.numpy())
+
+
+@pytest.mark.parametrize("options", [{}, {"offsets": torch.arange(5) * 1600}])
+def test_errors_name_the_graph_as_the_caller_numbers_it(options: dict[str, Any]) -> None:
+    batch = BATCH.clone()
+    batch[3, 1, 1] = -1
+    graph = batch.flatten() if options else batch
+    with pytest.raises(tri_apsp.NegativeCycleError) as error:
+        tri_apsp.shortest_paths(graph, device=DEVICES, **options)
+    assert (error.value.batch, error.value.graphs) == (3, (3,))
+    marked = tri_apsp.shortest_paths(graph, device=DEVICES, negative_cycles="mark", **options)
+    assert marked.negative_cycle.graph == 3
+    graph.view(-1)[-1] = torch.nan
+    with pytest.raises(tri_apsp.InputError, match="of the graphs from 2 on, counted from there:"):
+        tri_apsp.shortest_paths(graph, device=DEVICES, **options)
+
+
+def test_a_matrix_in_blocks_of_rows_takes_what_one_device_takes() -> None:
+    for graph, options in (
+        (DENSE, {"dtype": torch.float64}),
+        (DENSE, {"directed": False}),
+        (DENSE < 40, {"directed": False}),
+        (DENSE, {"check": False}),
+    ):
+        expected = tri_apsp.shortest_paths(graph, **options)
+        result = tri_apsp.shortest_paths(graph, device=DEVICES, **options)
+        assert result.plan.way == "block rows"
+        found = torch.cat([block.distances for block in result.blocks])
+        assert torch.equal(found, expected.distances)
+
+
+def test_one_row_needs_one_device() -> None:
+    result = tri_apsp.nearest(ROADS, [3, 9], device=DEVICES)
+    assert torch.equal(result.distances, tri_apsp.nearest(ROADS, [3, 9]).distances)
+
+
+def test_a_gradient_needs_one_device() -> None:
+    with pytest.raises(tri_apsp.InputError, match="`device` must not be given with weights that"):
+        tri_apsp.shortest_paths(BATCH.clone().requires_grad_(), device=DEVICES)

@@ -1,0 +1,142 @@
+"""Calls that several devices share: each solves some rows of a graph, or some graphs of a batch, as
+a call of its own.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tri_apsp.arguments import DenseBatch
+from tri_apsp.distributed.threads import run_ranks
+from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.plan import Plan, Progress
+from tri_apsp.request import Request
+from tri_apsp.result import Result
+from tri_apsp.sparse.share import Share
+
+SolveOne = Callable[[Request, Plan, Progress | None], Result]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """The share of one device: its first row or graph, what it is asked for, and its plan."""
+
+    first: int
+    request: Request = field(repr=False)
+    plan: Plan
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedPlan(Plan):
+    """How several devices share a call; `parts` are the shares."""
+
+    parts: tuple[Part, ...]
+
+
+def plan(request: Request, plan_of: Callable[[Request], Plan]) -> SharedPlan:
+    """Return the plan of a request for several devices, by those of its equal shares; devices
+    beyond the number of rows or graphs have none.
+    """
+    count = request.graph_count or request.rows
+    devices = request.devices[: max(1, count)]
+    parts = list[Part]()
+    for rank, device in enumerate(devices):
+        own = Share(rank, len(devices)).of(count)
+        part = _part(request, device, own.start, own.stop)
+        parts.append(Part(first=own.start, request=part, plan=plan_of(part)))
+    one, what = parts[0].plan, "graphs" if request.graph_count else "rows"
+    return SharedPlan(
+        way="shared",
+        method=one.method,
+        engine=one.engine,
+        config=one.config,
+        reason=f"{one.reason}; {len(parts)} devices share the {what}",
+        memory=max(part.plan.memory for part in parts),
+        parts=tuple(parts),
+    )
+
+
+def run(request: Request, plan: SharedPlan, solve: SolveOne, progress: Progress | None) -> Result:
+    """Return the results of all shares as one, in `out` or in blocks; `progress` is that of the
+    first.
+    """
+    devices = [part.request.devices[0] for part in plan.parts]
+    found = run_ranks(
+        devices,
+        lambda ranks: _solve_part(plan.parts[ranks.rank], solve, None if ranks.rank else progress),
+    )
+    parts = tuple(
+        dataclasses.replace(part, plan=each.plan)
+        for part, each in zip(plan.parts, found, strict=True)
+    )
+    first = parts[0].plan
+    common: dict[str, Any] = {
+        "plan": dataclasses.replace(plan, method=first.method, engine=first.engine, parts=parts),
+        "negative_cycle": next((x.negative_cycle for x in found if x.negative_cycle), None),
+        "sources": request.sources,
+    }
+    out = request.weights if request.options.overwrite else request.out
+    if out is None:
+        return Result.in_blocks(found, **common)
+    if not isinstance(out, torch.Tensor):  # a file, which is written once all are known
+        out = torch.cat([each.distances.cpu() for each in found])
+    pred = [each.predecessors.to(out.device) for each in found if each.predecessors is not None]
+    common |= {"distances": out, "predecessors": torch.cat(pred) if pred else None}
+    return dataclasses.replace(found[0], **common)
+
+
+def _solve_part(part: Part, solve: SolveOne, progress: Progress | None) -> Result:
+    """Return the result of one device, whose graphs have their numbers in the whole batch."""
+    if not part.request.graph_count:
+        return solve(part.request, part.plan, progress)
+    try:
+        found = solve(part.request, part.plan, progress)
+    except NegativeCycleError as error:
+        graphs = [graph + part.first for graph in error.graphs]
+        batch = (error.batch or 0) + part.first
+        raise NegativeCycleError(
+            error.vertices, batch, error.labels, error.weight, graphs, error.mark
+        ) from None
+    except (InputError, DistanceRangeError) as error:
+        raise type(error)(
+            f"of the graphs from {part.first} on, counted from there: {error}"
+        ) from None
+    cycle = found.negative_cycle
+    if cycle is not None:
+        cycle = dataclasses.replace(cycle, graph=cycle.graph + part.first)
+    return dataclasses.replace(found, negative_cycle=cycle)
+
+
+def _part(request: Request, device: torch.device, begin: int, end: int) -> Request:
+    """Return what a device is asked for: the rows or graphs from `begin` to `end`."""
+    own, weights, batch = slice(begin, end), request.weights, request.batch
+    options, changes = request.options, dict[str, Any](devices=(device,), out=None)
+    if request.offsets is not None:
+        assert weights is not None
+        ends = request.offsets[begin : end + 1]
+        own = slice(*ends[[0, -1]].tolist())
+        changes |= {"weights": weights[own].to(device), "offsets": ends.cpu() - own.start}
+    elif request.graph_count:
+        assert weights is not None
+        assert batch is not None
+        sizes = None if batch.sizes is None else batch.sizes[own].to(device)
+        batch = DenseBatch(batch.weights[own].to(device), batched=True, sizes=sizes)
+        changes |= {"weights": weights[own].to(device), "batch": batch}
+    else:
+        vertices = torch.arange(request.n) if request.sources is None else request.sources
+        changes |= {"sources": vertices[own]}
+        if request.graph is not None:
+            changes |= {"graph": request.graph.to(device)}
+        else:
+            assert weights is not None
+            assert batch is not None
+            moved = dataclasses.replace(batch, weights=batch.weights.to(device))
+            changes |= {"weights": weights.to(device), "batch": moved}
+    if options.overwrite and weights is not None and weights.device != device:
+        changes |= {"options": options._replace(overwrite=False), "out": weights[own]}
+    elif isinstance(request.out, torch.Tensor):
+        changes |= {"out": request.out[own]}
+    return dataclasses.replace(request, **changes)
