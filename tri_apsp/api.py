@@ -319,160 +319,76 @@ def shortest_paths(
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     progress: bool = False,
 ) -> Result:
-    """Compute the distances `D = W*`: D[i, j] is the weight of the lightest path from i to j, over
-    paths of any number of edges.
+    """Compute the distances `D = W*`: D[i, j] is the weight of the lightest path from i to j.
+
+    docs/reference/solving.md has each option in detail.
 
     Args:
-        graph: dense weights or a sparse graph.
+        graph: one of
 
-            - Dense weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on
-              the CPU or a CUDA device, with any strides. graph[i, j] is the weight of the edge from
-              i to j; inf, or `no_edge(dtype)` for integers, means no edge. The diagonal counts as 0
-              unless it is negative. In bool, True is an edge of weight 1 and False is no edge; they
-              are solved in float32.
-            - Sparse graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo; a SciPy
-              sparse array; or what `prepare` returns; of float32, float64, int32 or int64. Stored
-              entries are edges, a stored 0 too, except in SciPy's formats bsr and dia, which pad
-              with zeros. Of several at one place the smallest counts.
-        sources: the vertices whose rows of the distances are wanted, an integer, a list or a
-            tensor; one may occur more than once. None: all. Not with a batch, out=graph or
-            check=False.
-        targets: the vertices whose columns of the distances are wanted, as `sources`. None: all.
-            Needs `sources`. Memory is that of these columns, and "dijkstra" ends a row when it
-            knows them; with `predecessors` whole rows are solved, since paths lead through other
-            vertices.
-        directed: False: each edge counts in both directions, the lighter one of (i, j) and (j, i).
-            Not with out=graph or `offsets`.
-        sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of
-            the weights, with 0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block
-            of graph[i]. The values outside that block are ignored, and the result is `no_edge`
-            there, on the diagonal too. None: every graph has n vertices.
-        offsets: for a batch of graphs whose sizes differ by much, (batch + 1,) of int64 or int32,
-            on the device of the weights or on the CPU. `graph` is then (total,), the values of one
-            graph after another, as `pack` returns them: graph g has offsets[g + 1] - offsets[g]
-            values, a square number, in row order. The result has the same layout; to follow paths,
-            give its predecessors to `unpack`. Graphs of similar size are solved together; for
-            offsets on a GPU, the host blocks.
-        method: "auto", or the name of a method. `select` shows what "auto" takes, and why.
-
-            - "floyd_warshall", "kleene", "squaring", "iterative": dense methods.
-            - "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra",
-              "elimination": methods of sparse graphs, which solve row by row. All give the same
-              bits, except "elimination", which adds up the floats of a path in another order. It
-              takes graphs that stay sparse while their vertices are eliminated one after another,
-              as road networks do.
-            - "johnson": the method of sparse graphs that fits best; `Result.method` is its name.
-        config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields
-            are filled in, and a field that the engine or the named method does not use is refused.
-            With tiles or cutoffs, "auto" takes a dense method, which need not use them all; with a
-            method of sparse graphs, `config` may only name the engine.
-        limit: the farthest distance of interest, a number that is not negative, in the unit of the
-            weights; vertices beyond it count as unreachable, but with negative weights keep their
-            predecessors where a path within the limit leads through them. Needs `sources`; solved
-            by a method of sparse graphs.
-        dtype: to convert the weights to; None: that of the graph. Not for weights that require a
-            gradient, or that torch.compile traces or torch.func transforms.
-        out: where the distances go: a tensor of their shape and dtype; or a file that ends in .npy,
-            .npz, .pt, .csv, .npy.gz or .csv.gz, which is written once they are known (a batch not
-            as .csv, packed graphs only into a tensor). `graph` itself: solve in the memory of dense
-            weights, which hold undefined values after an error; a cycle of floats that rounding
-            makes lighter than 0 then raises. None: a new tensor.
-        check: check for invalid values, negative cycles and integer distances out of range. False:
-            the call reads no value and does not block until the GPU is done, a dense method runs,
-            the result for NaN is undefined, a negative cycle is not reported, integer weights must
-            not be negative, and a size out of range counts as the nearest one in range. The shape,
-            dtype and device of `sizes` are always checked.
-        predecessors: also find the vertex before the last on a shortest path of each pair; see
-            `Result`. Not with out=graph, which destroys the weights.
+            - dense weights (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64:
+              inf, or `no_edge(dtype)` for integers, means no edge, and the diagonal counts as 0
+              unless it is negative; or of bool, where True is an edge of weight 1;
+            - a sparse graph of float32, float64, int32 or int64: a sparse tensor of torch, a sparse
+              array of SciPy, or what `prepare` returns;
+            - the path of a `.npy` file of dense weights, or blocks of rows on several devices.
+        sources: the vertices whose rows are wanted. None: all.
+        targets: the vertices whose columns are wanted, with `sources`. None: all.
+        directed: False: each edge counts in both directions, the lighter of (i, j) and (j, i).
+        sizes: of the graphs of a padded batch, (batch,) of int32 or int64: graph i is the leading
+            sizes[i] x sizes[i] block of graph[i]. None: n.
+        offsets: of packed graphs, (batch + 1,) of int32 or int64; `graph` is then (total,); see
+            `pack`.
+        method: "auto"; a dense method: "floyd_warshall", "kleene", "squaring" or "iterative"; a
+            method of sparse graphs: "output_parallel", "input_parallel", "frontier",
+            "many_sources", "dijkstra" or "elimination"; or "johnson", the best of these. `select`
+            shows what "auto" takes, and why.
+        config: engine, tiles and cutoffs to use instead of the tuned or default ones.
+        limit: the farthest distance of interest, at least 0, with `sources`; a vertex beyond it
+            counts as unreachable.
+        dtype: to convert the weights to. None: that of the graph.
+        out: a tensor, or a file of distances, for the result; `graph` itself: solve in its memory,
+            which holds undefined values after an error. None: a new tensor.
+        check: check for invalid values, negative cycles and distances out of range. False: do not
+            block until a GPU is done; results for invalid input are undefined.
+        predecessors: also find the vertex before the last on a shortest path of each pair.
         negative_cycles: "raise" an error if a source leads to a negative cycle; or "mark" the pairs
-            (i, j) with a walk from i through one to j: their distance is minus infinity (-inf, or
-            `-no_edge(dtype)` for integers), they have no predecessor, and all other pairs keep
-            their exact distance.
+            with a walk through one: their distance is minus infinity (`-no_edge(dtype)` for
+            integers), and all others are exact.
         device: where to solve: "auto", "cpu", "cuda", "cuda:1", a list of GPUs, or "all" of them.
             None: where the graph is. The distances are there too, unless `out` is elsewhere.
-            Several GPUs solve a matrix in blocks of rows; of sparse graphs and for chosen
-            `sources` they share the rows, and of a batch the graphs.
-        memory: the bytes that the solve may take on a device; None: what is free. Rows that take
-            more are streamed, which needs distances that go to the CPU or to a file.
-        checkpoint: a folder in which the state of the solve is kept, every ten minutes or as a
-            `Checkpoint` says, and from which the same call goes on after a kill, with other devices
-            too. It is emptied once the solve is complete.
+        memory: the bytes that the solve may take on a device; rows that need more are streamed.
+            None: what is free.
+        checkpoint: a folder, or a `Checkpoint`, for the state of the solve, from which the same
+            call goes on after a kill.
         progress: show a bar on stderr.
 
-    Blocks of rows:
-        One dense matrix (n, n) is solved in blocks of rows on several devices; with `memory` or
-        `checkpoint`; if `graph` is the path of a `.npy` file or a list of blocks, one on each
-        device; and if a GPU does not hold it and `out` is on the host. `config`, `out`,
-        `predecessors` and `negative_cycles` go with it. See docs/how-to/several-gpus.md, and
-        `tri_apsp.distributed` for several machines.
-
     Returns:
-        The distances, in the unit of the weights, and what ran. `distances` is `out` if that is a
-        tensor, mapped from the file that blocks of rows write, else a new contiguous tensor.
-        Several devices without `out` keep their rows: see `Result.blocks`.
+        The distances, in the unit of the weights, and the plan that ran. `distances` are `out` if
+        that is a tensor. Several devices without `out` keep theirs: see `Result.blocks`.
 
     Raises:
-        InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
-            hold too few digits for sums), NaN or minus infinity, sizes that do not fit the weights,
-            an unknown method or engine, options that exclude each other. The weights are then
-            unchanged, also if they are `out`.
-        InputTypeError: a graph, a configuration or a flag of another type. It is an InputError and
-            a TypeError.
-        NegativeCycleError: there is a cycle of negative weight; carries its vertices and its
-            weight.
-        DistanceRangeError: a distance does not fit the dtype. Distances must be less than
-            `no_edge(dtype)`; if any integer weight is negative, they must lie in [-q, no_edge - 2q)
-            with q = no_edge // 4, so that none is confused with a walk over a missing edge; by
-            methods of sparse graphs, between -no_edge and no_edge. Floats must be at least
-            -finfo(dtype).max / (4 n), so that the sum of any path fits. With method="auto" only the
-            distances that are asked for count: where a dense solve does not hold them, a method of
-            sparse graphs follows.
+        InputError: invalid weights, or options that exclude each other. The weights are unchanged,
+            also if they are `out`.
+        InputTypeError: an argument of another type; also a TypeError.
+        NegativeCycleError: a cycle of negative weight; carries its vertices and its weight.
+        DistanceRangeError: a distance that is asked for does not fit the dtype.
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that `config` names cannot run here.
 
-    Negative cycles:
-        A cycle of integers, or of floats whose sums are exact, is negative if it weighs less than
-        0; of other floats, if it weighs less than rounding may account for. The rule is in
-        docs/explanation/negative-cycles.md.
-
     Gradients:
-        `distances` are differentiable with respect to dense float weights: the gradient of a
-        distance is added to every edge of one shortest path, with the same bits in every run.
-        docs/reference/solving.md says which path, and what torch.compile, torch.func and CUDA
-        graphs support.
+        `distances` are differentiable with respect to dense float weights.
 
     Cost:
-        Dense methods, for each graph:
-
-        - Distances: n^3 min-plus operations ("squaring": up to log2 n times as many). Workspace: at
-          most 5% of the matrix, or 1% of a GPU's memory ("squaring": one more matrix). If 16 does
-          not divide n, a GPU takes one more matrix, whose rows are aligned; not with out=graph, or
-          if memory is short.
-        - `predecessors`: at most n^3 / 4 further operations, mostly far fewer; where cycles weigh
-          0, as many for each further edge of the paths, or a breadth-first search for each source.
-          Workspace: 8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 /
-          8 edges, and 4 bytes and three distances for n min(n, 2048) pairs.
-        - "mark": a copy of the weights and 5 bytes for each pair; if there is a negative cycle,
-          another solve, the reachability, and Bellman-Ford.
-        - "auto": one pass that counts the edges of dense weights, where a method of sparse graphs
-          may be faster.
-
-        Methods of sparse graphs, for each source, with E edges and r rounds, at most the largest
-        number of edges of a shortest path: E r operations; "frontier" and "many_sources" mostly far
-        fewer; "dijkstra" E log n; "elimination" one per edge and its fill-in. Graphs with negative
-        weights take a search by Bellman-Ford first.
+        Dense methods: n^3 min-plus operations for each graph, n^3 / 4 more at most for
+        predecessors, and a workspace of at most 5% of the matrix ("squaring": n^3 log2 n, and a
+        matrix). Methods of sparse graphs, for each source, with E edges: "dijkstra" E log n,
+        "elimination" one operation per edge and its fill-in, others at most E times the edges of
+        the longest path.
 
     Source:
-        - "floyd_warshall": Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU,
-          2008; Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, section 3; Catinello,
-          Parallel Floyd-Warshall, section 2.4.
-        - "kleene": Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, section
-          2.2; its cutoff: Henriod, Attempting to Improve APSP on the GPU.
-        - "squaring", "output_parallel", "input_parallel", "frontier": Malison, Graph Algorithms on
-          Graphical Processing Units, sections 5.2, 5.3 and 5.4; predecessors: section 5.2.2.
-        - "iterative": Buluç, Gilbert, Budak, section 2.1; Catinello, section 2.1.
-        - "johnson": Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
-        - "elimination": Carré, An Algebra for Network Routing Problems, 1971.
+        Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU, 2008; others are in
+        docs/reference/solving.md.
 
     Examples:
         >>> import torch
