@@ -21,6 +21,7 @@ from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import Checkpoint, NegativeCycles, Plan
 from tri_apsp.progress import progress_bar
+from tri_apsp.reachability import reachability_of
 from tri_apsp.request import BlockRows, DeviceName, Devices, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
@@ -38,7 +39,6 @@ from tri_apsp.sparse.pairs import paired_distances, paired_paths
 from tri_apsp.sparse.plan import RowMethod
 from tri_apsp.sparse.reachability import rows_of_reachability
 from tri_apsp.sparse.simple_paths import SimplePath, all_shortest_paths, shortest_simple_paths
-from tri_apsp.transitive_closure import reachability_of
 
 __all__ = [
     "Checkpoint",

@@ -27,8 +27,8 @@ from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS, require_runnable
+from tri_apsp.reachability import matrices_of_closure
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
-from tri_apsp.transitive_closure import matrices_of_closure
 
 _SCIPY_UP_TO = 2048
 _METHODS = ["auto", "kleene", "floyd_warshall"]

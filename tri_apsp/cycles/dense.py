@@ -34,8 +34,8 @@ from tri_apsp.arguments import DenseBatch
 from tri_apsp.cycles.search import DenseCycleSearch, NegativeCycle, allowance_of
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.memory import memory_for_matrices
+from tri_apsp.reachability import closure_of
 from tri_apsp.semirings import minus_infinity, no_edge
-from tri_apsp.transitive_closure import transitive_closure
 from tri_apsp.value_range import value_range
 from tri_apsp.values import check_graphs, raise_out_of_range
 
@@ -218,7 +218,7 @@ class _NegativeComponents:
         self, weights: torch.Tensor, graph: int, known: NegativeCycle, search: DenseCycleSearch
     ) -> None:
         self.graph = graph
-        self._reachable = transitive_closure(weights[None], no_edge(weights.dtype))[0]
+        self._reachable = closure_of(weights[None], no_edge(weights.dtype))[0]
         mutual = (self._reachable & self._reachable.mT).to(torch.uint8)
         labels = mutual.argmax(dim=1)  # the first vertex of each component
         others = labels.masked_fill(labels == labels[known.vertices[0]], -1)

@@ -148,7 +148,7 @@ def queue_edges_per_vertex(plan: DensePlan, weights: torch.Tensor) -> Callable[[
     batch, n, _ = weights.shape
     if not batch or not may_multiply_by_exponents(plan, n, weights):
         return None
-    size = (2 * _BYTES + plan.algorithm.workspace * weights.itemsize) * batch * n * n
+    size = (2 * _BYTES + plan.implementation.workspace * weights.itemsize) * batch * n * n
     if not fits_memory(size, weights.device):
         return None
     return _queue_edges_per_row(weights, loops=False)

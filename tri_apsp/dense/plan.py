@@ -27,7 +27,7 @@ class DensePlan(Plan):
     """How weights (batch, n, n) of one dtype and device are solved.
 
     Attributes:
-        algorithm: the method itself.
+        implementation: the method itself.
         options: what the caller wants of the distances.
         call: the lookup of the configuration; None if it is given, for weights of either sign.
         given: the method as the caller gave it, and the configuration asked for.
@@ -39,7 +39,7 @@ class DensePlan(Plan):
     """
 
     config: CompleteConfig
-    algorithm: Method = field(repr=False)
+    implementation: Method = field(repr=False)
     options: Options = field(repr=False)
     matrices: float = field(repr=False)
     call: tuned.LookupCall | None = field(default=None, repr=False)
@@ -63,7 +63,7 @@ class DensePlan(Plan):
         return dataclasses.replace(
             self,
             method=method,
-            algorithm=METHODS[method],
+            implementation=METHODS[method],
             config=config,
             reason=reason,
             call=call,
@@ -150,7 +150,7 @@ def plan_with(
     method: str,
     config: CompleteConfig,
     *,
-    algorithm: Method | None = None,
+    implementation: Method | None = None,
     options: Options = Options(),
     reason: str = BY_NAME,
     out: torch.Tensor | None = None,
@@ -161,12 +161,12 @@ def plan_with(
         batch: the weights.
         method: the name of the method.
         config: of the engine.
-        algorithm: the method itself; None: that of METHODS.
+        implementation: the method itself; None: that of METHODS.
         options: checked.
         reason: why the method was chosen.
         out: as for plan_dense.
     """
-    weights, algorithm = batch.weights, algorithm or METHODS[method]
+    weights, implementation = batch.weights, implementation or METHODS[method]
     engine_type = engines.type_of(config.engine)
     in_place = options.overwrite and engine_type.can_solve_in_place(weights)
     one_launch = (
@@ -175,7 +175,7 @@ def plan_with(
         and engine_type.can_queue_solve(weights, batch.sizes, check=options.check)
     )
     in_out = out is not None and not one_launch and engine_type.can_start_in(out)
-    matrices = (0 if in_place or in_out else 1) + algorithm.workspace
+    matrices = (0 if in_place or in_out else 1) + implementation.workspace
     if options.predecessors:
         index = torch.int32.itemsize / weights.itemsize
         matrices = max(matrices, 1 + index + engine_type.predecessors_workspace(weights))
@@ -184,7 +184,7 @@ def plan_with(
     return DensePlan(
         way="one launch" if one_launch else "dense",
         method=method,
-        algorithm=algorithm,
+        implementation=implementation,
         engine=config.engine,
         config=config,
         reason=reason,

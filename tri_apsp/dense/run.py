@@ -143,7 +143,7 @@ def _solve(
             into=out if plan.in_out else None,
             in_place=plan.in_place,
             check=options.check,
-            matrices=2 + plan.algorithm.workspace,
+            matrices=2 + plan.implementation.workspace,
         )
         n = batch.n  # staging may have added vertices
         distances = matrix if matrix.shape[-1] == n else matrix[:, :n, :n]
@@ -164,7 +164,7 @@ def _solve(
         early = EarlyCheck(engine)
         checks = early if checked is not None and checked.lowest < 0 else None
         try:
-            method = plan.algorithm
+            method = plan.implementation
             method.solve(matrix, engine, _observer(batch, plan, engine, checks, progress))
             early.finish()
         except NegativeDiagonalError:
@@ -291,10 +291,10 @@ def compile_solve(batch: DenseBatch, plan: DensePlan, matrix: torch.Tensor) -> N
     Cost: microseconds if an earlier call had the same arguments; else one look-up in Triton's
     cache, or one compilation, for each kernel.
     """
-    if not plan.algorithm.launches_are_fixed or matrix.device.type != "cuda":
+    if not plan.implementation.launches_are_fixed or matrix.device.type != "cuda":
         return
     _compile(
-        plan.algorithm,
+        plan.implementation,
         plan.config,
         matrix.device,
         matrix.dtype,
@@ -342,7 +342,7 @@ def _observer(
     check: EarlyCheck | None,
     progress: Progress | None,
 ) -> Observer:
-    total = batch.count * plan.algorithm.operations(batch.n)
+    total = batch.count * plan.implementation.operations(batch.n)
     if progress is None:
         return Observer(total, check, None, max(total // 16, engine.check_interval))
     return Observer(total, check, partial(_report, progress, batch.weights.device), total // 100)

@@ -21,10 +21,10 @@ from tri_apsp.ops.packed_graphs import solve_packed
 from tri_apsp.ops.refusals import Gradient, Operation, refuse_hidden_derivatives
 from tri_apsp.paths.gradient import product_gradients, weights_gradient
 from tri_apsp.plan import Options
+from tri_apsp.reachability import reachability_of
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import solved_dtype
-from tri_apsp.transitive_closure import reachability_of
 
 Tensor = torch.Tensor
 

@@ -177,7 +177,7 @@ def solve(
     complete = plan_dense(batch, config=config, options=options).config
     method = known.method(parameter)
     require_used(system, method, config)
-    return run(batch, plan_with(batch, system, complete, algorithm=method, options=options))
+    return run(batch, plan_with(batch, system, complete, implementation=method, options=options))
 
 
 def require_runnable(

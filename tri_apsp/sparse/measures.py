@@ -14,7 +14,7 @@ from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
-from tri_apsp.sparse.run import Rows, SparseSolver
+from tri_apsp.sparse.run import SolvedRows, SparseSolver
 from tri_apsp.sparse.share import WHOLE, Share
 
 # Distances that are held at a time, and rows or columns of a task that adds them up.
@@ -264,7 +264,7 @@ def _within(
     return result.cpu()
 
 
-def _blocks(solver: SparseSolver, n: int, share: Share) -> Iterator[tuple[slice, Rows]]:
+def _blocks(solver: SparseSolver, n: int, share: Share) -> Iterator[tuple[slice, SolvedRows]]:
     """Yield the rows of the sources of a share."""
     step = max(1, _VALUES_PER_BLOCK // max(1, n))
     return solver.blocks(step, share.parts(n, step))

@@ -15,7 +15,7 @@ from tri_apsp.paths.following import Paths, find_paths, in_order
 from tri_apsp.plan import Options
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.plan import plan_sparse, rows_per_block
-from tri_apsp.sparse.run import Rows, SparseSolver
+from tri_apsp.sparse.run import SolvedRows, SparseSolver
 
 
 def paired_distances(
@@ -156,14 +156,14 @@ def _solver(
 
 def _blocks(
     solver: SparseSolver, rows: int, of_start: torch.Tensor, of_end: torch.Tensor
-) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, Rows]]:
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, SolvedRows]]:
     """Yield blocks of rows, with the numbers of their pairs, and the row and the column of each, on
     the device of the rows. Of distances that do not fit the dtype, those of pairs count alone.
     """
-    for part, found in solver.blocks(rows, find=solver.find):
+    for part, found in solver.blocks(rows, solve=solver.solve_unchecked):
         chosen = ((of_start >= part.start) & (of_start < part.stop)).nonzero().flatten()
         device = found.distances.device
         row, column = (x[chosen].to(device) for x in (of_start - part.start, of_end))
-        if found.beyond is not None:
-            solver.check_range(found.beyond[row, column])
+        if found.unfit is not None:
+            solver.check_range(found.unfit[row, column])
         yield chosen.to(device), row, column, found

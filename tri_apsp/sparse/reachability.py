@@ -10,9 +10,9 @@ from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.memory import memory_for
+from tri_apsp.reachability import check_values
 from tri_apsp.sparse.hops import UNREACHABLE, hops
 from tri_apsp.sparse.plan import rows_per_block
-from tri_apsp.transitive_closure import check_values
 
 # Bits of a word, one for each source.
 _WORD = 64

@@ -176,22 +176,22 @@ def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tenso
     return torch.from_numpy(before).to(distances.device).masked_fill_(none, -1)
 
 
-class Rows(NamedTuple):
+class SolvedRows(NamedTuple):
     """Rows of distances.
 
     Attributes:
         distances: (rows, n), or of the targets of the plan (rows, targets).
         predecessors: (rows, n) of int32, if the plan asks for them.
-        beyond: of bool as the distances, which of them do not fit the dtype; None: all fit.
+        unfit: of bool as the distances, which of them do not fit the dtype; None: all fit.
     """
 
     distances: torch.Tensor
     predecessors: torch.Tensor | None
-    beyond: torch.Tensor | None = None
+    unfit: torch.Tensor | None = None
 
-    def part(self, rows: slice) -> "Rows":
+    def part(self, rows: slice) -> "SolvedRows":
         """Return some of the rows."""
-        return Rows(*(None if x is None else x[rows] for x in self))  # type: ignore[arg-type]
+        return SolvedRows(*(None if x is None else x[rows] for x in self))  # type: ignore[arg-type]
 
 
 class SparseSolver:
@@ -267,47 +267,47 @@ class SparseSolver:
         parts: Iterable[slice] | None = None,
         most: int | None = None,
         *,
-        find: Callable[[torch.Tensor], Rows] | None = None,
-    ) -> Iterator[tuple[slice, Rows]]:
+        solve: Callable[[torch.Tensor], SolvedRows] | None = None,
+    ) -> Iterator[tuple[slice, SolvedRows]]:
         """Yield `rows` rows at a time: which these are, and what solve returns.
 
         Args:
             parts: of the sources, at most `rows` each; None: all sources.
             most: the most parts that are solved together; None: as many as take about the time of
                 one.
-            find: solves sources; None: solve.
+            solve: solves sources; None: `solve`.
         """
-        find = self.solve if find is None else find
+        solve = self.solve if solve is None else solve
         many = 1 if self.sweeps is None else self.sweeps.rows_together()
         together = max(1, many // rows)
         together = together if most is None else min(together, most)
         left = iter(WHOLE.parts(len(self.sources), rows) if parts is None else parts)
         while chosen := list(islice(left, together)):
-            solved, begin = find(torch.cat([self.sources[part] for part in chosen])), 0
+            solved, begin = solve(torch.cat([self.sources[part] for part in chosen])), 0
             for part in chosen:
                 own = slice(begin, begin + part.stop - part.start)
                 block, begin = solved.part(own), own.stop
                 yield part, block
             del solved, block  # whose memory the next rows need
 
-    def solve(self, sources: torch.Tensor) -> Rows:
+    def solve(self, sources: torch.Tensor) -> SolvedRows:
         """Return the rows of `sources`, some of those of the plan, with its columns.
 
         Raises:
             DistanceRangeError: a distance does not fit the dtype.
             TooLargeError: the rows do not fit the memory.
         """
-        found = self.find(sources)
-        if found.beyond is not None:
-            self.check_range(found.beyond)
+        found = self.solve_unchecked(sources)
+        if found.unfit is not None:
+            self.check_range(found.unfit)
         return found
 
-    def check_range(self, beyond: torch.Tensor) -> None:
+    def check_range(self, unfit: torch.Tensor) -> None:
         """Raise DistanceRangeError if some distance does not fit the dtype."""
-        if bool(beyond.any()):
+        if bool(unfit.any()):
             raise_out_of_range(self._graph.dtype, "a path weighs too much or too little")
 
-    def find(self, sources: torch.Tensor) -> Rows:
+    def solve_unchecked(self, sources: torch.Tensor) -> SolvedRows:
         """Return what solve does, and which distances do not fit the dtype, without an error."""
         device, targets, solved = self._graph.device, self._plan.targets, self._solved
         farthest, infinity = self._farthest(sources), no_edge(solved.dtype)
@@ -317,26 +317,26 @@ class SparseSolver:
             # neighbours needs all distances.
             needs_all = self._plan.options.predecessors or (may_exceed and not solved.sums_fit)
             columns = None if needs_all else targets
-            find = self._by_engine if self.sweeps is None else self._by_sweeps
-            found, pred, _ = find(sources, min(farthest, infinity - 1), columns)
+            by_method = self._by_engine if self.sweeps is None else self._by_sweeps
+            found, pred, _ = by_method(sources, min(farthest, infinity - 1), columns)
             distances = found.to(device)
-            beyond = _beyond(solved, sources, distances) if may_exceed else None
+            unfit = _unfit(solved, sources, distances) if may_exceed else None
             pred = None if pred is None else pred.to(device)
             if self._reweighted is not None:
-                distances, beyond = self._subtract_potentials(
-                    self._reweighted, Rows(distances, pred, beyond), sources, columns
+                distances, unfit = self._subtract_potentials(
+                    self._reweighted, SolvedRows(distances, pred, unfit), sources, columns
                 )
             if self.negative_cycle is not None:
                 self._mark(sources, distances, pred, columns)
                 marked = distances == minus_infinity(distances.dtype)
-                beyond = None if beyond is None else beyond & ~marked
+                unfit = None if unfit is None else unfit & ~marked
             if self._reweighted is not None and self._plan.limit is not None and pred is not None:
                 _trim(pred, distances)
             if targets is not None and columns is None:
                 chosen = targets.to(device)
                 distances = distances[:, chosen]
-                beyond = None if beyond is None else beyond[:, chosen]
-        return Rows(distances, pred, beyond)
+                unfit = None if unfit is None else unfit[:, chosen]
+        return SolvedRows(distances, pred, unfit)
 
     def _farthest(self, sources: torch.Tensor) -> float:
         """Return the farthest distance of interest in the graph that is solved: with potentials,
@@ -355,23 +355,29 @@ class SparseSolver:
     def _engine(self) -> SparseEngine:
         return _engine_of(self._plan.engine, self._solved)
 
-    def _by_engine(self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None) -> Rows:
+    def _by_engine(
+        self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None
+    ) -> SolvedRows:
         found = self._engine.distances(self.method, sources, limit, targets=columns)
         if columns is not None:
             found = found[:, columns.to(found.device)]
         if not self._plan.options.predecessors:
-            return Rows(found, None)
-        return Rows(found, self._engine.predecessors(sources, found))
+            return SolvedRows(found, None)
+        return SolvedRows(found, self._engine.predecessors(sources, found))
 
-    def _by_sweeps(self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None) -> Rows:
+    def _by_sweeps(
+        self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None
+    ) -> SolvedRows:
         sweeps = self.sweeps
         assert sweeps is not None
         if columns is not None and sweeps.prefers_table(len(sources), len(columns)):
-            return Rows(sweeps.table(sources, columns, limit), None)
+            return SolvedRows(sweeps.table(sources, columns, limit), None)
         if not self._plan.options.predecessors:
             whole = self._plan.sources is None and torch.equal(sources, self.sources)
             found = sweeps.all_rows() if whole else sweeps.rows(sources, limit)
-            return Rows(found if columns is None else found[:, columns.to(found.device)], None)
+            return SolvedRows(
+                found if columns is None else found[:, columns.to(found.device)], None
+            )
         found, pred, again = sweeps.rows_with_predecessors(sources, limit, self._solved)
         if len(again):  # along edges of weight 0, say
             place, starts = again.to(found.device), sources[again]
@@ -380,7 +386,7 @@ class SparseSolver:
                 method = "dijkstra" if self._solved.device.type == "cpu" else "many_sources"
                 rows = self._engine.distances(method, starts, limit)
             found[place], pred[place] = rows, self._engine.predecessors(starts, rows)
-        return Rows(found, pred)
+        return SolvedRows(found, pred)
 
     def memory_for(self, rows: int) -> AbstractContextManager[None]:
         """Return a context in which `rows` rows are solved. The workspace of an engine is
@@ -394,14 +400,14 @@ class SparseSolver:
     def _subtract_potentials(
         self,
         reweighted: Reweighted,
-        shifted: Rows,
+        shifted: SolvedRows,
         sources: torch.Tensor,
         columns: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the distances of the graph from those with potentials, in the same memory if the
         dtype is the same, and which of them do not fit.
         """
-        given, _, beyond = shifted
+        given, _, unfit = shifted
         dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self._plan.limit
         infinity = no_edge(dtype)
         ends = potentials if columns is None else potentials[columns.to(potentials.device)]
@@ -418,10 +424,10 @@ class SparseSolver:
                 missing |= found > limit
             too_far = ((found >= infinity) | (found <= -infinity)) & ~missing
             if bool(too_far.any()):
-                beyond = torch.zeros_like(given, dtype=torch.bool) if beyond is None else beyond
-                beyond[part] |= too_far
+                unfit = torch.zeros_like(given, dtype=torch.bool) if unfit is None else unfit
+                unfit[part] |= too_far
             distances[part] = found.to(dtype).masked_fill_(missing | too_far, infinity)
-        return distances, beyond
+        return distances, unfit
 
     def _mark(
         self,
@@ -488,7 +494,7 @@ def _leads_on(predecessors: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
         before = further
 
 
-def _beyond(
+def _unfit(
     graph: SparseGraph, sources: torch.Tensor, distances: torch.Tensor
 ) -> torch.Tensor | None:
     """Return which vertices are reached though they have no distance, since the dtype does not hold

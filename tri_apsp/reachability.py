@@ -1,4 +1,4 @@
-"""The transitive closure of graphs: arguments, packed bits, the recursion of distances over them,
+"""Reachability in dense graphs: arguments, packed bits, the recursion of distances over them,
 and the result.
 """
 
@@ -24,7 +24,7 @@ def reachability_of(adjacency: object) -> torch.Tensor:
         current(device),
     ):
         check_values(graphs)
-        result = transitive_closure(graphs, None)
+        result = closure_of(graphs, None)
     return result if batch.batched else result[0]
 
 
@@ -49,7 +49,7 @@ def matrices_of_closure(n: int) -> float:
     return 1 + boolean.packed_size(n) ** 2 / (8 * max(1, n) ** 2)
 
 
-def transitive_closure(graphs: torch.Tensor, missing: float | int | None) -> torch.Tensor:
+def closure_of(graphs: torch.Tensor, missing: float | int | None) -> torch.Tensor:
     """Return the closure (batch, n, n) of checked graphs, in which `missing` is no edge; None: 0 or
     False is.
     """
