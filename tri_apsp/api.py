@@ -14,6 +14,7 @@ from tri_apsp.dense import packed_graphs
 from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.product import product
 from tri_apsp.dense.warm_up import warmup
+from tri_apsp.dense_reachability import reachability_of
 from tri_apsp.deprecated import old_options
 from tri_apsp.device import resolve
 from tri_apsp.dispatch import needs_operation
@@ -21,7 +22,6 @@ from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import Checkpoint, NegativeCycles, Plan
 from tri_apsp.progress import progress_bar
-from tri_apsp.reachability import reachability_of
 from tri_apsp.request import BlockRows, DeviceName, Devices, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks

@@ -21,13 +21,13 @@ from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
+from tri_apsp.dense_reachability import matrices_of_closure
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS, require_runnable
-from tri_apsp.reachability import matrices_of_closure
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 _SCIPY_UP_TO = 2048

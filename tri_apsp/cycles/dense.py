@@ -32,9 +32,9 @@ import torch
 
 from tri_apsp.arguments import DenseBatch
 from tri_apsp.cycles.search import DenseCycleSearch, NegativeCycle, allowance_of
+from tri_apsp.dense_reachability import closure_of
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.memory import memory_for_matrices
-from tri_apsp.reachability import closure_of
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.value_range import value_range
 from tri_apsp.values import check_graphs, raise_out_of_range

@@ -15,13 +15,13 @@ from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.product import product
 from tri_apsp.dense.run import solve as solve_dense
+from tri_apsp.dense_reachability import reachability_of
 from tri_apsp.dispatch import has_functorch_wrapper, needs_operation, operation_error
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed_graphs import solve_packed
 from tri_apsp.ops.refusals import Gradient, Operation, refuse_hidden_derivatives
 from tri_apsp.paths.gradient import product_gradients, weights_gradient
 from tri_apsp.plan import Options
-from tri_apsp.reachability import reachability_of
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import solved_dtype

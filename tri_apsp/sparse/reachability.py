@@ -6,11 +6,11 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import check_adjacency, sources_of
+from tri_apsp.dense_reachability import check_values
 from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.memory import memory_for
-from tri_apsp.reachability import check_values
 from tri_apsp.sparse.hops import UNREACHABLE, hops
 from tri_apsp.sparse.plan import rows_per_block
 
