@@ -296,6 +296,10 @@ GRAPH = torch.full((4, 4), 2.0)
 # The arguments beside it, and part of the message.
 BAD_ARGUMENTS = [
     ({"graph": torch.tensor([[[0.0]], [[NAN]]])}, r"NaN at \(1, 0, 0\)"),
+    ({"method": np.zeros(2)}, "`method` must be one of .*, but is ndarray"),
+    ({"negative_cycles": np.zeros(2)}, "`negative_cycles` must be .*, but is ndarray"),
+    ({"dtype": np.zeros(2)}, "dtype"),
+    ({"device": "cuda:99999999999999999999"}, "device must be auto, cpu"),
     ({"method": "bfs"}, re.escape(", ".join(("auto", *METHODS, "johnson", *ROW_METHODS)))),
     ({"config": Config(engine="tpu")}, "cpu, nvidia, portable, but is 'tpu'"),
     ({"config": Config(block_size=0)}, "block_size must be .*, but is 0"),

@@ -77,6 +77,17 @@ def test_paths_beside_no_path() -> None:
     assert (found.path(0, 2), found.path(2, 1)) == ([], [2, 1])
 
 
+@pytest.mark.filterwarnings("ignore:`no_path`:DeprecationWarning")
+def test_errors_beside_old_options() -> None:
+    weights = torch.rand(4, 4)
+    with pytest.raises(tri_apsp.InputError, match=r"call \.filled\(value\) of each of"):
+        tri_apsp.shortest_paths(weights, no_path=-1, device=["cpu", "cpu"])
+    with pytest.raises(TypeError, match=r"^missing a required argument: 'graph'"):
+        tri_apsp.shortest_paths(no_path=-1)
+    with pytest.raises(TypeError, match=r"^got an unexpected keyword argument 'nearest'"):
+        tri_apsp.shortest_paths(weights, no_path=-1, nearest=True)
+
+
 def test_a_value_for_no_path_that_is_a_distance() -> None:
     with (
         pytest.warns(DeprecationWarning, match="no_path"),

@@ -63,6 +63,21 @@ def test_as_one_device(name: str, predecessors: bool) -> None:
     assert (plan.way, len(plan.parts)) == ("shared", len(result.plan.parts))
 
 
+@pytest.mark.two_gpus
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_on_two_gpus(name: str) -> None:
+    graph, options = CALLS[name]
+    expected = tri_apsp.shortest_paths(graph, **options).distances
+    result = tri_apsp.shortest_paths(graph, device="all", predecessors=True, **options)
+    found = [block.distances for block in result.blocks]
+    assert [str(part.device) for part in found] == ["cuda:0", "cuda:1"][: len(found)]
+    assert torch.equal(torch.cat([part.cpu() for part in found]), expected)
+    out = torch.empty_like(expected)
+    tri_apsp.shortest_paths(graph, device="all", out=out, **options)
+    assert torch.equal(out, expected)
+
+
 def test_rows_keep_what_they_are() -> None:
     graph = sparse_graph(generate("roads", 400, seed=1))
     result = tri_apsp.shortest_paths(graph, sources=[9, 4, 7, 2], predecessors=True, device=DEVICES)

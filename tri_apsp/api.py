@@ -90,7 +90,7 @@ def _solve(request: Request, *, progress: bool = False) -> Result:
         return planning.run(request, planning.plan_of(request), progress=report)
 
 
-@old_options(_select, "min_only", "overwrite", "read_values")
+@old_options(_select, "min_only", "overwrite", own="read_values")
 def select(
     graph: GraphLike | BlockRows,
     *,
@@ -297,7 +297,7 @@ def nearest(
     return planning.run(request, planning.plan_of(request))
 
 
-@old_options(_solve, "min_only", "no_path", "overwrite", "progress")
+@old_options(_solve, "min_only", "no_path", "overwrite", own="progress")
 def shortest_paths(
     graph: GraphLike | BlockRows,
     *,

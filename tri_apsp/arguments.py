@@ -345,7 +345,7 @@ def as_integer(value: Any, name: str, least: int = 0, remedy: str = "give one") 
     return number
 
 
-def as_float(number: float) -> float:
+def as_float_or_inf(number: float) -> float:
     """Return a number that is not negative as a float; inf for an integer beyond all floats."""
     try:
         return float(number)
@@ -382,7 +382,7 @@ def check_method(method: object, names: Collection[str]) -> None:
     Raises:
         InputError: it is none of `names`.
     """
-    if method not in names:
+    if not isinstance(method, str) or method not in names:
         raise error_for(method, str)(
             f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of "
             "these."
@@ -397,7 +397,8 @@ def check_options(options: Options) -> None:
             predecessors or "mark" with overwrite, or "mark" without check.
     """
     check_flags(check=options.check, predecessors=options.predecessors)
-    if options.negative_cycles not in ("raise", "mark"):
+    wanted = options.negative_cycles
+    if not isinstance(wanted, str) or wanted not in ("raise", "mark"):
         raise error_for(options.negative_cycles, str)(
             "`negative_cycles` must be 'raise' or 'mark', but is "
             f"{shown(options.negative_cycles)}; give one of these."
@@ -507,7 +508,7 @@ def as_indices(values: Any, name: str, count: int, device: torch.device) -> torc
 
 
 def sources_of(sources: Any, n: int, name: str = "sources", least: int = 1) -> torch.Tensor:
-    """Return an argument `name`, a vertex or several, at least so many, as int64 on the CPU."""
+    """Return an argument `name`, a vertex or at least `least` of them, as int64 on the CPU."""
     if isinstance(sources, torch.Tensor):
         single = sources.ndim == 0 and sources.dtype in INDEX_DTYPES
     else:
@@ -536,7 +537,7 @@ def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
             "farthest distance."
         )
     if dtype.is_floating_point:
-        return torch.tensor(as_float(limit), dtype=dtype).item()
+        return torch.tensor(as_float_or_inf(limit), dtype=dtype).item()
     return min(int(min(limit, 2**62)), largest_distance(dtype))
 
 

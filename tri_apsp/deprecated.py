@@ -5,6 +5,7 @@ CONTRIBUTING.md has the policy.
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -28,19 +29,19 @@ _INSTEAD = {
 }
 
 
-def old_options(run: Callable[..., Any], *names: str) -> Callable[[F], F]:
+def old_options(run: Callable[..., Any], *names: str, own: str) -> Callable[[F], F]:
     """Return what makes a function take options of version 0.2 too.
 
     Args:
         run: what the function does with its request.
-        names: the options, and those of `run`.
+        names: the old options.
+        own: the option that `run` takes.
     """
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*graph: Any, **options: Any) -> Any:
-            given = {name: options[name] for name in names if name in options}
-            old = {name: value for name, value in given.items() if name in _INSTEAD}
+            old = {name: options.pop(name) for name in names if name in options}
             if not old:
                 return function(*graph, **options)
             for name, value in old.items():
@@ -49,19 +50,23 @@ def old_options(run: Callable[..., Any], *names: str) -> Callable[[F], F]:
                         f"`{name}` is deprecated, and goes with version 0.4; {_INSTEAD[name]}.",
                         DeprecationWarning,
                     )
-            for name in given:
-                del options[name]
+            inspect.signature(function).bind(*graph, **options)  # which names what is wrong
             if old.get("overwrite"):
                 if options.get("out") is not None:
                     raise InputError(
                         "`overwrite` must not be given with `out`; give the weights as `out`."
                     )
                 options["out"] = graph[0] if graph else options.get("graph")
+            rest = {own: options.pop(own)} if own in options else {}
             request = Request.of(*graph, nearest=bool(old.get("min_only")), **options)
-            rest = {name: value for name, value in given.items() if name not in old}
             no_path = old.get("no_path")
             if no_path is None:
                 return run(request, **rest)
+            if len(request.devices) > 1 or isinstance(request.matrix, tuple):
+                raise InputError(
+                    "`no_path` must not be given with several devices; call .filled(value) of each "
+                    "of the result's `blocks`."
+                )
             result = run(dataclasses.replace(request, out=None), **rest)
             return _filled(result, request, no_path)
 
@@ -70,11 +75,11 @@ def old_options(run: Callable[..., Any], *names: str) -> Callable[[F], F]:
     return decorate
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _Filled(Result):
     """A result whose distances hold a number where there is no path; `solved` has its paths."""
 
-    solved: Result | None = None
+    solved: Result
 
     def paths(
         self,
@@ -82,7 +87,6 @@ class _Filled(Result):
         targets: torch.Tensor | Sequence[int],
         graph: torch.Tensor | Sequence[int] | int = 0,
     ) -> Paths:
-        assert self.solved is not None
         return self.solved.paths(sources, targets, graph)
 
 

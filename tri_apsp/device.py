@@ -69,7 +69,7 @@ def resolve(name: str) -> torch.device:
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not re.fullmatch(r"cpu(:0)?|cuda(:\d+)?", name):
+    if not re.fullmatch(r"cpu(:0)?|cuda(:\d{1,4})?", name):
         raise InputError(
             f"device must be auto, cpu, cuda or cuda:N, but is {shown(name)}; choose one of these."
         )

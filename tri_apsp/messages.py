@@ -14,7 +14,7 @@ from typing import Any, Literal
 from tri_apsp.errors import ApspError, ApspWarning, InputError, TooLargeError
 
 _PACKAGE = __name__.partition(".")[0]
-# An integer with more is named by their number.
+# Larger integers are shown by their number of bits.
 _MOST_BITS = 1 << 8
 
 

@@ -17,7 +17,7 @@ import torch
 from tri_apsp.arguments import (
     DenseBatch,
     Vertices,
-    as_float,
+    as_float_or_inf,
     as_integer,
     check_config,
     check_dtype,
@@ -492,7 +492,7 @@ def _checkpoint_of(value: object) -> Checkpoint | None:
             "`every` must be a number of seconds that is not negative, but is "
             f"{shown(every)}; give one."
         )
-    return Checkpoint(to_path(folder, "checkpoint").absolute(), as_float(every))
+    return Checkpoint(to_path(folder, "checkpoint").absolute(), as_float_or_inf(every))
 
 
 def _rows_tensors(graph: Any, name: str) -> torch.Tensor | tuple[torch.Tensor, ...]:
@@ -537,7 +537,7 @@ def _rows_tensor(value: object, name: str) -> torch.Tensor:
 
 def _converted(graph: torch.Tensor, dtype: torch.dtype | None, *, directed: bool) -> torch.Tensor:
     """Return dense weights in another dtype, and with the lighter edge of both directions."""
-    if dtype is not None and graph.dtype != dtype:
+    if dtype is not None and (not isinstance(dtype, torch.dtype) or graph.dtype != dtype):
         _refuse_conversion(graph)
         graph = cast_weights(graph, dtype)
     if directed:

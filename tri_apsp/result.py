@@ -183,7 +183,7 @@ class Result:
         """
         for block in self.blocks:
             if block.sources is not None and source in block.sources.tolist():
-                return block.path(source, target)
+                return block.path(source, target, graph)
         batch, _, n = self._predecessors("paths").shape
         i, j = as_index(source, "source", n), as_index(target, "target", n)
         vertices: list[int] = self.paths(

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.messages import shown
 
 DTYPES: tuple[torch.dtype, ...] = (
     torch.float32,
@@ -70,8 +71,8 @@ def no_edge(dtype: torch.dtype) -> float | int:
     """
     if not isinstance(dtype, torch.dtype):
         raise InputTypeError(
-            f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of "
-            "these."
+            f"a dtype must be one of torch, such as torch.float32, but is {shown(dtype)}; give one "
+            "of these."
         )
     if dtype not in _NO_EDGE:
         valid = ", ".join(DTYPES_BY_NAME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fractions
 import inspect
 import pickle
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import scipy.sparse
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csgraph as scipy_csgraph
@@ -481,6 +483,14 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
 def test_errors(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_limit_of_any_kind_of_number() -> None:
+    for limit in (np.float32(3), np.array(3.0), torch.tensor(3), fractions.Fraction(3)):
+        found = csgraph.dijkstra(FIVE, indices=0, limit=limit)
+        assert np.array_equal(found, scipy_csgraph.dijkstra(FIVE, indices=0, limit=3))
+    far = csgraph.dijkstra(FIVE, indices=0, limit=10**400)
+    assert np.array_equal(far, csgraph.dijkstra(FIVE, indices=0))
 
 
 @pytest.mark.parametrize("min_only", [False, True])

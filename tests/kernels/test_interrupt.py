@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import random
 import signal
+import threading
 import time
 
+import numba
 import numpy as np
 import pytest
 import torch
 
 import tri_apsp
 from tri_apsp.graphs.generators import generate
+from tri_apsp.kernels.cpu.compilation import kernel as kernel_of
 from tri_apsp.kernels.cpu.edge_lists import lists_by_source
 from tri_apsp.kernels.cpu.elimination_tree import tree_depths
 
@@ -46,6 +49,24 @@ def test_while_a_kernel_runs_that_returns(interrupted_after, results):
     kernel(*arguments)  # which compiles it
     with pytest.raises(KeyboardInterrupt):
         interrupted_after(0.002, lambda: kernel(*arguments))
+
+
+def test_while_a_kernel_is_compiled(tmp_path, monkeypatch):
+    """It can be called afterwards: an interrupt within a compilation waits for its end."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def plus_one(values):
+        for i in range(len(values)):
+            values[i] += 1
+
+    compiled, values = kernel_of(plus_one), np.zeros(3)
+    interrupt = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(values)
+    assert len(compiled.signatures) == 1
+    compiled(values)
+    assert set(values.tolist()) <= {1, 2}
 
 
 GRID = generate("grid", 400, seed=1)

@@ -156,6 +156,17 @@ def test_a_complete_file_that_was_not_noted(tmp_path: Path) -> None:
     assert state.read_bytes() == noted
 
 
+def test_digits_of_blocks_that_were_never_written(tmp_path: Path) -> None:
+    path, state = tmp_path / "d.npy", tmp_path / "d.npy.rows"
+    blocks = blocks_to(WEIGHTS, rows_per_block=10, out=path)
+    next(blocks)
+    blocks.close()
+    header = state.read_bytes().splitlines(keepends=True)[0]
+    state.write_bytes(header + b"11111\n")
+    tri_apsp.distance_blocks(WEIGHTS, out=path)
+    assert np.array_equal(load(path), EXPECTED.numpy())
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_file_that_was_removed(tmp_path: Path, name: str, rows: int) -> None:

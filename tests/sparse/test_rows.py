@@ -185,6 +185,16 @@ def test_the_nearest_of_several_sources(method: str, name: str) -> None:
             assert alone[sources.index(nearest), target] == result.distances[0, target]
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**-1074])
+def test_a_negative_cycle_of_exact_floats(unit: float) -> None:
+    """Also by the nearest of some sources, whose graph has one vertex more."""
+    weights = torch.full((3, 3), INF, dtype=torch.float64)
+    weights[0, 1], weights[1, 0] = -(2.0**51) * unit, (2.0**51 - 1) * unit
+    for call in (tri_apsp.shortest_paths, lambda graph: tri_apsp.nearest(graph, [0])):
+        with pytest.raises(NegativeCycleError):
+            call(weights)
+
+
 def test_the_nearest_source_of_floats_with_negative_weights() -> None:
     """Many vertices are equally near but for rounding; the predecessors are a tree, and lead to the
     source that is named.

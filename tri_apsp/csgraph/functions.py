@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tri_apsp.arguments import as_float_or_inf
 from tri_apsp.csgraph.solve import solve
 from tri_apsp.errors import InputError, error_for
 from tri_apsp.messages import shown
@@ -180,8 +181,10 @@ def dijkstra(
         >>> dijkstra(graph, indices=[0, 2], min_only=True).tolist()
         [0.0, 3.0, 0.0, 5.0]
     """
+    if np.ndim(limit) == 0 and hasattr(limit, "item"):
+        limit = limit.item()
     if not isinstance(limit, Real) or not limit >= 0:
-        raise error_for(limit, float)(
+        raise error_for(limit, Real)(
             f"`limit` must be a number of at least 0, but is {shown(limit)}; give inf for no limit."
         )
     return solve(
@@ -190,7 +193,7 @@ def dijkstra(
         return_predecessors=return_predecessors,
         unweighted=unweighted,
         indices=indices,
-        limit=float(limit),
+        limit=as_float_or_inf(limit),
         min_only=bool(min_only),
     )
 

@@ -92,7 +92,9 @@ def quantum_of(largest: float, dtype: torch.dtype, n: int) -> float:
     """Return the smallest power of two q of whose multiples every sum of n weights is exact, if the
     largest magnitude of a weight is `largest`: n * largest < 2 / eps * q. Or the smallest float.
     """
-    return math.ldexp(1.0, max(math.frexp(largest * torch.finfo(dtype).eps / 2 * n)[1], -1074))
+    fraction, exponent = math.frexp(largest)  # apart, since the product may be 0 or inf
+    exponent += math.frexp(fraction * torch.finfo(dtype).eps / 2 * n)[1]
+    return math.ldexp(1.0, max(exponent, -1074))
 
 
 def are_multiples(matrices: torch.Tensor, quantum: float) -> bool:

@@ -82,7 +82,7 @@ def shared_hops(
     share: Share,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the sources of a share, of int64 on the CPU, and their hops; see hops."""
-    if dtype not in UNREACHABLE:
+    if not isinstance(dtype, torch.dtype) or dtype not in UNREACHABLE:
         names = ", ".join(map(dtype_name, UNREACHABLE))
         given = dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)
         raise error_for(dtype, torch.dtype)(

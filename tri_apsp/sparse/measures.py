@@ -9,8 +9,9 @@ from tri_apsp import engines
 from tri_apsp.arguments import check_flags, check_tensor, farthest_of, limit_of
 from tri_apsp.elimination.base import Totals
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
-from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
+from tri_apsp.messages import shown
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
@@ -274,8 +275,16 @@ def _amounts(values: object, n: int) -> torch.Tensor:
     """Return checked values of vertices, (n,) of float64 on the CPU."""
     if values is None:
         return torch.ones(n, dtype=torch.float64)
-    is_array = isinstance(values, (np.ndarray, list, tuple))
-    given = torch.as_tensor(values) if is_array else check_tensor(values, "values")
+    try:
+        is_array = isinstance(values, (np.ndarray, list, tuple))
+        given = torch.as_tensor(values) if is_array else check_tensor(values, "values")
+    except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputTypeError(
+            f"`values` must be numbers, one for each vertex, but are {shown(values)} of others; "
+            "give a tensor (n,)."
+        ) from None
     amounts = given.detach().to("cpu", torch.float64)
     if amounts.shape != (n,):
         raise InputError(

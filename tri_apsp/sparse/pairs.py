@@ -30,8 +30,8 @@ def paired_distances(
         limit: the farthest distance of interest, as for `shortest_paths`.
 
     Returns:
-        (pairs,) of the dtype and on the device of the weights; `no_edge` without a path, and beyond
-        the limit.
+        (pairs,) of the dtype and on the device of the weights, but int32 for int16; `no_edge` of
+        that dtype without a path, and beyond the limit.
 
     Raises:
         InputError: a graph or a vertex that breaks a rule of `shortest_paths`; another number of

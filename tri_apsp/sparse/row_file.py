@@ -231,7 +231,22 @@ class RowFile:
             raise self._not_continued("is of another graph or dtype")
         if stamps and stamps[0] != _stamp_of(self._path):
             raise self._not_continued("has changed since")
+        if not (stamps or self._is_zarr):
+            digits = self._without_unwritten(header, digits)
         self._header, self._digits = header, digits
+
+    def _without_unwritten(self, header: Header, digits: bytes) -> bytes:
+        """Return the digits of a `.npy` file, with 0 where the last row of a block holds only
+        zeros, as a file does that was never written there.
+        """
+        found, file = bytearray(digits), self._opened_npy()
+        row = np.empty((1, header.n), file.dtype)
+        for block, digit in enumerate(digits):
+            if digit == ord("1"):
+                file.read(min((block + 1) * header.rows_per_block, header.n) - 1, row)
+                found[block] = ord("1" if row.any() else "0")
+        file.close()
+        return bytes(found)
 
     def _write_state(self) -> None:
         """Replace the state in one step, so that a kill leaves the old one or the new one."""

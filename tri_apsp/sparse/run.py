@@ -32,7 +32,7 @@ from tri_apsp.values import raise_out_of_range
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _VALUES_PER_BLOCK = 1 << 20
-# Of a limit with potentials of floats, which are rounded.
+# The factor of a limit with potentials of floats, for their rounding.
 _MARGIN = 1 + 2.0**-20
 
 
@@ -66,11 +66,12 @@ def _rows(
     plan: SparsePlan,
     out: torch.Tensor | None = None,
     progress: Callable[[float], None] | None = None,
+    cycle_vertices: int | None = None,
 ) -> Result:
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
     most = ROWS if plan.targets is None else min(ROWS, rows_per_block(graph.n))
-    solver = SparseSolver(graph, plan)
+    solver = SparseSolver(graph, plan, cycle_vertices)
     # Rounds on a GPU, potentials, columns and progress need blocks, whose rows must be copied.
     on_cpu = graph.device.type == "cpu" and graph.lowest == 0
     whole = plan.targets is None and (on_cpu or solver.direct_sweeps is not None)
@@ -146,7 +147,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         nearest=False,
         options=options,
     )
-    result = _rows(with_source, further)
+    result = _rows(with_source, further, cycle_vertices=n)  # no cycle has the further vertex
     assert result.predecessors is not None
     distances, pred = (x[:, :n].contiguous() for x in (result.distances, result.predecessors))
     pred.masked_fill_(pred == n, -1)
@@ -198,6 +199,9 @@ class SparseSolver:
     """Solves rows by a plan. What they share is found once, in the constructor: potentials,
     negative cycles, and whether the graph stays sparse.
 
+    Args:
+        cycle_vertices: the most vertices of a cycle; None: all.
+
     Attributes:
         sources: those of the plan, (rows,) of int64 on the CPU.
         negative_cycle: one that is marked; None if the sources lead to none.
@@ -209,7 +213,9 @@ class SparseSolver:
         DistanceRangeError: a potential does not fit the dtype.
     """
 
-    def __init__(self, graph: SparseGraph, plan: SparsePlan) -> None:
+    def __init__(
+        self, graph: SparseGraph, plan: SparsePlan, cycle_vertices: int | None = None
+    ) -> None:
         self._graph, self._plan = graph, plan
         self.sources = torch.arange(graph.n) if plan.sources is None else plan.sources
         engines.choose(graph.device)  # which raises if no kernel can run
@@ -219,7 +225,7 @@ class SparseSolver:
         direct = graph.lowest == 0 or not plan.options.predecessors
         self.sweeps = _sweeps_of(graph, plan) if direct else None
         if graph.lowest < 0 and self.sweeps is None:
-            allowance = allowance_of(graph.by_source.weights, graph.n)
+            allowance = allowance_of(graph.by_source.weights, cycle_vertices or graph.n)
             while (reweighted := reweight(graph, allowance)) is None:
                 self._components = self._components or SparseComponents(graph, allowance)
                 graph = self._components.remove_from(graph)
@@ -311,16 +317,16 @@ class SparseSolver:
         """Return what solve does, and which distances do not fit the dtype, without an error."""
         device, targets, solved = self._graph.device, self._plan.targets, self._solved
         farthest, infinity = self._farthest(sources), no_edge(solved.dtype)
-        may_exceed = farthest >= infinity  # then the dtype may not hold what is asked for
+        may_not_fit = farthest >= infinity
         with self.memory_for(len(sources)):
             # Paths lead through other vertices, and a check that compares each vertex with its
             # neighbours needs all distances.
-            needs_all = self._plan.options.predecessors or (may_exceed and not solved.sums_fit)
+            needs_all = self._plan.options.predecessors or (may_not_fit and not solved.sums_fit)
             columns = None if needs_all else targets
             by_method = self._by_engine if self.sweeps is None else self._by_sweeps
             found, pred, _ = by_method(sources, min(farthest, infinity - 1), columns)
             distances = found.to(device)
-            unfit = _unfit(solved, sources, distances) if may_exceed else None
+            unfit = _unfit(solved, sources, distances) if may_not_fit else None
             pred = None if pred is None else pred.to(device)
             if self._reweighted is not None:
                 distances, unfit = self._subtract_potentials(
@@ -339,9 +345,7 @@ class SparseSolver:
         return SolvedRows(distances, pred, unfit)
 
     def _farthest(self, sources: torch.Tensor) -> float:
-        """Return the farthest distance of interest in the graph that is solved: with potentials,
-        that of any vertex within the limit.
-        """
+        """Return an upper bound, in the solved graph, of the distances within the limit."""
         limit = self._plan.limit
         if limit is None:
             return no_edge(self._solved.dtype)

@@ -11,6 +11,8 @@ error for unequal lengths, which takes seconds.
 from __future__ import annotations
 
 import hashlib
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -118,10 +120,31 @@ def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) 
     options |= {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _Compiler}
     compiled = njit(**options)(function)
     compiled._cache = _Cache(function)
+    compiled.compile = _interrupted_later(compiled.compile)
     if signature is not None:
         compiled.compile(signature)
         compiled.disable_compile()
     return compiled
+
+
+def _interrupted_later(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a compilation, or loading of machine code, after which an interrupt is handled. LLVM
+    calls Python: an interrupt there is lost, and leaves a kernel that fails whenever it is called.
+    """
+
+    def run(signature: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+            return compile(signature)
+        interrupts = list[Any]()
+        before = signal.signal(signal.SIGINT, lambda *interrupt: interrupts.append(interrupt))
+        try:
+            return compile(signature)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+            if interrupts:
+                signal.raise_signal(signal.SIGINT)
+
+    return run
 
 
 def compilation_timer(report: Callable[[float], None]) -> AbstractContextManager[object]:
