@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import ClassVar
 
@@ -16,8 +17,10 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra, johnson
 
+from tri_apsp.configs import default_config
 from tri_apsp.elimination import gpu as module
 from tri_apsp.elimination.gpu import GpuSweeps
+from tri_apsp.elimination.schedule import AHEAD, CHUNK
 from tri_apsp.elimination.tree import elimination_tree
 from tri_apsp.elimination.weights import customize
 from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, sparse_graph
@@ -237,9 +240,60 @@ class TestInterpreted(SweepsContract):
     device, side, dtypes = "cpu", 4, (torch.float32, torch.int64)
 
 
-def test_host_and_kernel_agree_on_records() -> None:
-    pytest.importorskip("triton")
-    from tri_apsp.elimination import gpu, schedule
-    from tri_apsp.kernels.nvidia import sweeps
+def test_the_example_of_the_kernel_is_what_the_host_makes() -> None:
+    """The tree, the records, the walk and the shared memory in the docstring of the sweep in
+    Gluon.
+    """
+    from tri_apsp.kernels.nvidia import sweeps as kernels
 
-    assert (sweeps.CHUNK.value, sweeps.AHEAD.value) == (schedule.CHUNK, gpu._AHEAD)
+    edges = np.array([[1, 2, 1], [1, 4, 2], [1, 0, 5], [4, 3, 4]]).T
+    graph = graph_of(5, np.concatenate([edges, edges[[1, 0, 2]]], 1), torch.float32)
+    found = elimination_tree(graph, np.array([1, 0, 3, 4, 2]), 100)
+    assert found is not None
+    elimination = customize(found, graph, found.weight_indices_of(graph))
+    assert elimination is not None
+    drawn = (kernels.__doc__ or "").replace("+- ", "   ").splitlines()
+    lines = [" ".join(line.split()) for line in drawn]
+    # The tree, with the edges of each position to its ancestors.
+    for p, vertex in enumerate(found.vertices):
+        own = slice(*found.offsets[p : p + 2])
+        ends = zip(found.vertices[found.ancestors[own]], elimination.upward[own], strict=True)
+        row = f"vertex {vertex} position {p} {' '.join(f'to {a}: {w:g}' for a, w in ends)}"
+        indent = 4 + 4 * found.depths[p]
+        assert drawn[lines.index(row.strip())].startswith(" " * indent + "vertex")
+    # The records, and the walk of the lane of vertex 3.
+    config = dataclasses.replace(default_config("nvidia", graph.dtype), sweep_unroll=4)
+    sweeps = GpuSweeps(elimination, torch.device("cpu"), in_shared_memory=False, config=config)
+    schedule, records = sweeps._records((), True)
+    weights = records.view(graph.dtype)[:, 1:3].tolist()
+    distances, path = expected_rows(graph)[3], (2, 4, 3)
+    slots, x = [INF] * schedule.slots, INF
+    for r in range(schedule.edges.shape[1]):
+        (both, *_, last), (w_a, w_b) = records[r].tolist(), weights[r]
+        a, b, code, vertex = both & 0xFFFF, both >> 16, last & 0xFFF, last >> 12
+        x = min(x, slots[a] + w_a, slots[b] + w_b)
+        row = f"{r} {a} {b} {w_a:g} {w_b:g} {vertex} {code}"
+        if code and vertex in path:
+            x = min(x, distances[vertex])
+            row += f" {distances[vertex]:g}"
+        else:
+            row += " -"
+        row += "" if x == INF else f" {x:g}"
+        if code:
+            assert x == distances[vertex]
+            slots[code - 1], x = x, INF
+            row += f" slot {code - 1}"
+        assert row in lines
+    text = " ".join(lines)
+    first, *_, last = records[3].tolist()
+    assert f"begins with the word 0x{first:08x}, and ends with 0x{last:08x}" in text
+    # Shared memory.
+    shape = module._Shape(lanes=2, warps=1)
+    buffer, slot = (CHUNK + AHEAD) * 16, shape.block * graph.dtype.itemsize
+    starts = [0, buffer, *(2 * buffer + slot * i for i in range(schedule.slots + 1))]
+    names = ["buffer 0", "buffer 1", *(f"slot {i}" for i in range(schedule.slots)), "the end"]
+    for start, name in zip(starts, names, strict=True):
+        assert f"byte {start} {name}" in text
+    *sizes, size = module._allocations_of(shape, schedule.slots, graph.dtype.itemsize, wide=False)
+    assert f"allocations of {', '.join(map(str, sizes))} and {size} words" in text
+    assert f"a chunk of {CHUNK} records, and the {AHEAD} that" in text

@@ -355,7 +355,7 @@ def _sweep(case: Case, variant: Variant, compiled: Compiled) -> None:
     ancestor of a lane.
     """
     mode, dtype, capability = case
-    assert compiled.shared == 4 * sum(variant.constants["C"].PIECES)
+    assert compiled.shared == 4 * sum(variant.constants["C"].ALLOCATIONS)
     assert compiled.registers <= 64
     unroll, loop = variant.constants["UNROLL"], compiled.main_loop()
     assert loop["LDGSTS"] + loop["LDS"] >= 3 * unroll

@@ -13,7 +13,7 @@ from tri_apsp import tuned
 from tri_apsp.configs import NvidiaConfig, default_config
 from tri_apsp.device import current, describe, free_memory
 from tri_apsp.elimination.base import Sweeps, Totals
-from tri_apsp.elimination.schedule import CHUNK, Schedule, schedule_of
+from tri_apsp.elimination.schedule import AHEAD, CHUNK, Schedule, schedule_of
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
@@ -21,8 +21,6 @@ from tri_apsp.memory import is_small, memory_for
 from tri_apsp.paths.following import Paths
 from tri_apsp.semirings import dtype_name, no_edge
 
-# Records that a program reads ahead.
-_AHEAD = 2
 # Narrow records have slots below this, and vertices below that; see kernels.nvidia.sweeps.
 _NARROW_SLOTS, _NARROW_VERTICES = (1 << 12) - 2, 1 << 19
 # Programs per multiprocessor from which lanes alone keep a GPU busy. With fewer, the tree is
@@ -71,15 +69,17 @@ def _shapes_of(config: NvidiaConfig, itemsize: int) -> list[_Shape]:
     return [*dict.fromkeys([*shapes, _Shape(1, 1)])]
 
 
-def _pieces_of(shape: _Shape, slots: int, itemsize: int, wide: bool) -> tuple[int, int, int, int]:
+def _allocations_of(
+    shape: _Shape, slots: int, itemsize: int, wide: bool
+) -> tuple[int, int, int, int]:
     """Return the words of shared memory of a program as four powers of two."""
     record = 32 if wide else 16
-    size = 2 * (CHUNK + _AHEAD) * record + slots * shape.block * itemsize
-    words, least, pieces = -(-size // 4), 32 * shape.warps, list[int]()
+    size = 2 * (CHUNK + AHEAD) * record + slots * shape.block * itemsize
+    words, least, found = -(-size // 4), 32 * shape.warps, list[int]()
     for _ in range(3):
-        pieces.append(max(least, 1 << max(0, words.bit_length() - 1)))
-        words = max(0, words - pieces[-1])
-    return pieces[0], pieces[1], pieces[2], max(least, 1 << max(0, words - 1).bit_length())
+        found.append(max(least, 1 << max(0, words.bit_length() - 1)))
+        words = max(0, words - found[-1])
+    return found[0], found[1], found[2], max(least, 1 << max(0, words - 1).bit_length())
 
 
 def kernel_constants(
@@ -127,8 +127,10 @@ def sweep_constants(
     """
     from tri_apsp.kernels.nvidia import sweeps as kernels
 
-    pieces = _pieces_of(shape, slots, dtype.itemsize, wide)
-    of_kernel = kernels.sweep_constants(dtype_name(dtype), mode == "within", wide, *shape, pieces)
+    allocations = _allocations_of(shape, slots, dtype.itemsize, wide)
+    of_kernel = kernels.sweep_constants(
+        dtype_name(dtype), mode == "within", CHUNK, AHEAD, wide, *shape, allocations
+    )
     return {"MODE": mode, "UNROLL": unroll, "C": of_kernel, "num_warps": shape.warps}
 
 
@@ -510,7 +512,7 @@ class GpuSweeps(Sweeps):
 
     def _shared_bytes(self, shape: _Shape) -> int:
         slots = self._tree.slot_count + 1
-        return 4 * sum(_pieces_of(shape, slots, self._dtype.itemsize, self._wide))
+        return 4 * sum(_allocations_of(shape, slots, self._dtype.itemsize, self._wide))
 
     def _shape(self, lanes: int) -> _Shape | None:
         """Return the widest shape for some lanes that fits shared memory; None: none fits."""

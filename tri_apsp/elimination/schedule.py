@@ -10,7 +10,12 @@ import torch
 from tri_apsp.elimination.tree import EliminationTree
 
 CHUNK = 128
-"""Records that a program copies to shared memory at a time."""
+"""Records that a program copies to shared memory at a time: of narrow ones, one per thread of four
+warps.
+"""
+
+AHEAD = 2
+"""Records that a program reads ahead."""
 
 
 @dataclass(frozen=True)
