@@ -12,7 +12,7 @@ import torch
 
 pytest.importorskip("triton", reason="the kernels need Triton")
 
-from kernels import exponents_model as model
+from kernels.exponents_tiles import encode_tiles
 
 import tri_apsp
 from reports.studies.exponents import FAMILIES
@@ -29,6 +29,7 @@ from tri_apsp.engines.exponents import (
     recorded_products,
 )
 from tri_apsp.engines.nvidia import NvidiaEngine
+from tri_apsp.kernels.nvidia.exponents_model import NO_EDGE
 from tri_apsp.methods import METHODS, Observer
 
 DEFAULT_TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
@@ -142,8 +143,8 @@ def check_encoding(
         (b, 0, tiles.block_n, (of_b.float(), of_b_scores, b_ranges)),
     )
     for x, k_axis, tile, encoded in sides:
-        given = x.masked_fill(x >= tri_apsp.no_edge(dtype), model.NO_EDGE).cpu().numpy()
-        expected = model.encode_tiles(given, k_axis, tiles.block_k, tile=tile, part=EXPONENTS_PART)
+        given = x.masked_fill(x >= tri_apsp.no_edge(dtype), NO_EDGE).cpu().numpy()
+        expected = encode_tiles(given, k_axis, tiles.block_k, tile=tile, part=EXPONENTS_PART)
         for values, wanted in zip(encoded, expected, strict=True):
             np.testing.assert_array_equal(values.cpu().numpy().ravel(), wanted.ravel())
 

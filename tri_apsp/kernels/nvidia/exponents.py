@@ -1,6 +1,7 @@
 """C <- min(C, A B) by exponents on the tensor cores of compute capability 9.x, in Gluon.
 
 Read shared/exponents.py first: it states the arithmetic, with an example, and what the letters are.
+exponents_model.py computes the same in a few lines of NumPy.
 
     for each tile of C:                            # one program of eight warps
         y = 0                                      # scores [BLOCK_M, BLOCK_N], two per word

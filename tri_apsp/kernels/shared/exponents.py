@@ -49,7 +49,8 @@ Decoding takes three instructions for two results, on pairs of 16 bits: of T, r 
 maxima are formed. Before encoding, _sample_kernel computes some results, by which a product that
 would leave most tiles uncertain does not begin.
 
-The letters of the proof and the names of the code, here and in nvidia/exponents.py:
+The letters of the proof and the names of the code, here and in nvidia/exponents.py, beside which
+exponents_model.py has the arithmetic in NumPy:
 
     u, Z          UNITS, ZERO
     r[i], c[j]    least of a slice; its scores u (Z - r[i]), u (Z - c[j]) are a_scores, b_scores

@@ -13,7 +13,7 @@ the elimination tree to it, and its label has a value for each vertex of the pat
 
 Here w are the weights towards ancestors and v those away from them if lanes are sources; the other
 way round if they are targets. kernels.nvidia.sweeps has the sweep with values in shared memory, and
-says what a schedule is; both take the same.
+shows the schedule that both read by an example.
 """
 
 import triton
@@ -37,17 +37,19 @@ def _climb_kernel(
     NO_EDGE: tl.constexpr,
     EDGES: tl.constexpr,
 ):
-    """Find label and path of one lane, the program; what follows its own vertex is NO_EDGE and -1.
+    """Write the label and the path of one lane; entries after its own vertex are NO_EDGE and -1.
 
-    A program goes from parent to parent, EDGES edges at a time, and loads what leads to the parent
-    of the parent while it lowers values.
+    A program owns one lane. It goes from parent to parent, takes EDGES edges at a time, and loads
+    the edges and the parent of the next position while it lowers values by those of this one.
     """
+    # Program id to lane: its label and path [width], and the position and depth of its vertex.
     lane = tl.program_id(0)
     labels_ptr += lane.to(tl.int64) * width
     path_ptr += lane.to(tl.int64) * width
     p = tl.load(positions_ptr + lane)
     depth = tl.load(depths_ptr + p)
-    offs = tl.arange(0, EDGES)
+    # Initial label: 0 at the lane's own vertex, NO_EDGE elsewhere.
+    offs = tl.arange(0, EDGES)  # [EDGES]
     for start in range(0, width, EDGES):
         inside = start + offs < width
         first = tl.zeros([EDGES], labels_ptr.dtype.element_ty) + NO_EDGE
@@ -55,7 +57,7 @@ def _climb_kernel(
         tl.store(labels_ptr + start + offs, first, mask=inside)
         tl.store(path_ptr + start + offs, -1, mask=inside & (start + offs > depth))
     tl.debug_barrier()
-    # Main loop: the position p at `depth`, and the edges of it.
+    # Main loop: the position p at `depth`, and its edges [begin, end).
     begin, end, parent = (
         tl.load(offsets_ptr + p),
         tl.load(offsets_ptr + p + 1),
@@ -69,6 +71,7 @@ def _climb_kernel(
             tl.load(parents_ptr + above),
         )
         tl.store(path_ptr + depth, tl.load(vertices_ptr + p))
+        # Lower the label of each ancestor of p, [EDGES] at a time.
         x = tl.load(labels_ptr + depth)
         for edge in range(begin, end, EDGES):
             inside = edge + offs < end
@@ -90,8 +93,8 @@ def _sweep_kernel(
     slots_ptr,  # (programs, slots, BLOCK): values that later positions read
     records_ptr,  # int32, the schedule
     weights_ptr,  # the same memory as values
-    tasks_ptr,  # int32 (tasks, 8): first record, records, first and end of preloads, depth
-    preloads_ptr,  # int32 (preloads, 2): the slot and the row of a value that a task reads
+    tasks_ptr,  # int32 (tasks, 8): first record, records, first and end of preloads, depth of root
+    preloads_ptr,  # int32 (preloads, 2): the slot and the vertex of a value that a task reads
     path_ptr,  # int32 (lanes, width)
     labels_ptr,  # (lanes, width)
     limits_ptr,  # (3,): no_edge, the largest value that counts as a distance, and 0
@@ -104,17 +107,24 @@ def _sweep_kernel(
     MODE: tl.constexpr,  # what is made of the values: "rows", "totals" or "within"
     CLAMPS: tl.constexpr,  # whether rows hold no_edge for a value beyond the limit
     PRELOADS: tl.constexpr,  # whether tasks read values of earlier ones
-    WORDS: tl.constexpr,  # of a record: 4, or 8 of a wide one
-    VALUES: tl.constexpr,  # the number of a record's first weight, if it were all values
-    STEP: tl.constexpr,  # values of a record
-    BLOCK: tl.constexpr,
+    WORDS: tl.constexpr,  # words of 4 bytes per record: 4, or 8 if it is wide
+    VALUES: tl.constexpr,  # the index of a record's first weight, counted in values
+    STEP: tl.constexpr,  # the size of a record, counted in values
+    BLOCK: tl.constexpr,  # lanes of a program
 ):
     """Take BLOCK lanes, by axis 1 of the grid, through one task of the schedule, by axis 0.
 
-    For GPUs without Gluon, and for trees with more live values than shared memory holds. Lanes past
-    the last repeat that one, and store the same.
+        for each record of the task:               # up to two edges of one position
+            x = min(x, slots[a] + w[a], slots[b] + w[b])
+            if the record is the last of its position:
+                x = min(x, label)                  # for lanes on whose path the vertex is
+                slots[code - 1] = x, and x goes to `out` or to the totals
+                x = no_edge
+
+    It runs on GPUs without Gluon, and where the live values do not fit shared memory: its slots lie
+    in device memory. Lanes past the last repeat that one, and store the same values.
     """
-    # Program id to lanes [BLOCK], slots and task.
+    # Program id to lanes [BLOCK], slots and task. Sizes as int64 keep offsets from overflowing.
     slot_size, word_size, value_size = (
         tl.full([], BLOCK, tl.int64),
         tl.full([], WORDS, tl.int64),
@@ -125,53 +135,60 @@ def _sweep_kernel(
     lane = tl.minimum(tl.program_id(1) * BLOCK + offs, lanes - 1)
     out_ptrs = out_ptr + lane
     slots_ptrs = slots_ptr + program * (slots * slot_size) + offs
-    missing, limit = tl.load(limits_ptr), tl.load(limits_ptr + 1)
+    no_edge, limit = tl.load(limits_ptr), tl.load(limits_ptr + 1)
     tasks_ptr += 8 * (first_task + tl.program_id(0))
     first, records = tl.load(tasks_ptr), tl.load(tasks_ptr + 1)
-    # The last slot is read where a position has no edge.
-    x = tl.zeros([BLOCK], labels_ptr.dtype.element_ty) + missing
+    # Slots: no_edge in the last one, which positions without edges read; then the values of earlier
+    # tasks.
+    x = tl.zeros([BLOCK], labels_ptr.dtype.element_ty) + no_edge  # [BLOCK]
     tl.store(slots_ptrs + (slots - 1) * slot_size, x)
     if PRELOADS:
         for i in range(tl.load(tasks_ptr + 2), tl.load(tasks_ptr + 3)):
-            slot, row = tl.load(preloads_ptr + 2 * i), tl.load(preloads_ptr + 2 * i + 1)
-            known = tl.load(out_ptrs + row.to(tl.int64) * stride)
+            slot, vertex = tl.load(preloads_ptr + 2 * i), tl.load(preloads_ptr + 2 * i + 1)
+            known = tl.load(out_ptrs + vertex.to(tl.int64) * stride)  # [BLOCK]
             tl.store(slots_ptrs + slot * slot_size, known)
     tl.debug_barrier()
-    # The next vertex of each path whose label counts; see kernels.nvidia.sweeps.
-    place = lane.to(tl.int64) * width + tl.load(tasks_ptr + 4)
-    met = tl.load(path_ptr + place)
+    # Paths: `on_path` [BLOCK] is the next vertex of each lane's path, whose label is at path_index.
+    # The path of a task begins at the depth of its root.
+    path_index = lane.to(tl.int64) * width + tl.load(tasks_ptr + 4)  # [BLOCK]
+    on_path = tl.load(path_ptr + path_index)
     # Main loop over records. x [BLOCK] is the value of the position by the edges so far.
     total = tl.zeros([BLOCK], sums_ptr.dtype.element_ty)
     farthest = tl.zeros([BLOCK], x.dtype)
     reached = tl.zeros([BLOCK], tl.int32)
     for r in range(first, first + records):
+        # The record: scalars, the same for all lanes.
         word = records_ptr + r * word_size
         if WORDS == 8:
-            a, b, code, row = (
+            a, b, code, vertex = (
                 tl.load(word),
                 tl.load(word + 1),
                 tl.load(word + 2),
                 tl.load(word + 3),
             )
         else:
-            both, tail = tl.load(word), tl.load(word + 3)
-            a, b, code, row = both & 0xFFFF, both >> 16, tail & 0xFFF, tail >> 12
+            both, last = tl.load(word), tl.load(word + 3)
+            a, b, code, vertex = both & 0xFFFF, both >> 16, last & 0xFFF, last >> 12
+        # Its two edges, for all lanes.
         weight = weights_ptr + r * value_size + VALUES
-        x_a = tl.load(slots_ptrs + a * slot_size)
+        x_a = tl.load(slots_ptrs + a * slot_size)  # [BLOCK]
         x_b = tl.load(slots_ptrs + b * slot_size)
         x = tl.minimum(x, tl.minimum(x_a + tl.load(weight), x_b + tl.load(weight + 1)))
         if code > 0:
-            # The last record of a position.
-            is_met = met == row
-            x = tl.minimum(x, tl.load(labels_ptr + place, mask=is_met, other=missing))
-            place += is_met.to(tl.int64)
-            met = tl.where(is_met, tl.load(path_ptr + place, mask=is_met, other=-1), met)
+            # The last record of a position: apply the labels of lanes on whose path the vertex is,
+            # and move on in these paths.
+            is_met = on_path == vertex  # [BLOCK]
+            x = tl.minimum(x, tl.load(labels_ptr + path_index, mask=is_met, other=no_edge))
+            path_index += is_met.to(tl.int64)
+            below = tl.load(path_ptr + path_index, mask=is_met, other=-1)
+            on_path = tl.where(is_met, below, on_path)
+            # Keep the value for later positions, and make of it what MODE says.
             tl.store(slots_ptrs + (code - 1) * slot_size, x)
             tl.debug_barrier()  # another thread may read it
             is_distance = x <= limit
             if MODE == "rows":
-                kept = tl.where(is_distance, x, missing) if CLAMPS else x
-                tl.store(out_ptrs + row.to(tl.int64) * stride, kept)
+                clamped = tl.where(is_distance, x, no_edge) if CLAMPS else x
+                tl.store(out_ptrs + vertex.to(tl.int64) * stride, clamped)
             elif MODE == "totals":
                 total += tl.where(is_distance, x, 0).to(total.dtype)
                 farthest = tl.maximum(farthest, tl.where(is_distance, x, 0))
@@ -179,7 +196,7 @@ def _sweep_kernel(
             else:
                 total += tl.where(is_distance, tl.load(amounts_ptr), 0)
                 amounts_ptr += 1
-            x = tl.zeros([BLOCK], x.dtype) + missing
+            x = tl.zeros([BLOCK], x.dtype) + no_edge
     # Epilogue: totals of the lanes.
     if MODE != "rows":
         tl.store(sums_ptr + lane, total)
@@ -199,10 +216,14 @@ def _rows_kernel(
     VERTICES: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """rows[order[s], v] <- slab[v, s], or no_edge beyond the limit; a program owns a tile."""
+    """rows[order[s], v] <- slab[v, s], or no_edge beyond the limit; a program owns a tile
+    [VERTICES, LANES] of the slab.
+    """
+    # Program id to tile.
     v = tl.program_id(0) * VERTICES + tl.arange(0, VERTICES)
     s = tl.program_id(1) * LANES + tl.arange(0, LANES)
     inside = (v < n)[:, None] & (s < lanes)[None, :]
+    # Load [VERTICES, LANES] along lanes, and store it along vertices.
     x = tl.load(slab_ptr + v.to(tl.int64)[:, None] * lanes + s[None, :], mask=inside)
     x = tl.where(x <= tl.load(limits_ptr + 1), x, tl.load(limits_ptr))
     row = tl.load(order_ptr + s, mask=s < lanes, other=0).to(tl.int64)
@@ -228,11 +249,12 @@ def _predecessors_kernel(
     VERTICES: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """As _rows_kernel, and pred[order[s], v] <- the vertex u before v on a shortest path from s; -1
-    for the source itself, and without a path.
+    """Like _rows_kernel, and pred[order[s], v] <- the vertex u before v on a shortest path from s;
+    -1 for the source itself, and without a path.
 
-    EXACT: slab[u, s] + w = slab[v, s]; else that is the least sum, since sums differ by rounding.
-    Of several such u, this is the source, or else the first. A program owns a tile.
+    If EXACT, slab[u, s] + w = slab[v, s]; else u has the least such sum, since sums differ by
+    rounding. Of several such u the source is taken, or else the first. A program owns a tile
+    [VERTICES, LANES].
     """
     # Program id to tile [VERTICES, LANES]. Vertices are a column and lanes a row from the start:
     # Triton 3.6 and 3.7 fail to choose layouts if they are 1-D tensors first.
@@ -240,19 +262,19 @@ def _predecessors_kernel(
     s = (tl.program_id(1) * LANES + tl.arange(0, LANES))[None, :]
     in_v, in_s = v < n, s < lanes
     source = tl.load(sources_ptr + s, mask=in_s, other=-1)
-    limit, missing = tl.load(limits_ptr + 1), tl.load(limits_ptr)
+    limit, no_edge = tl.load(limits_ptr + 1), tl.load(limits_ptr)
     first = tl.load(offsets_ptr + v, mask=in_v, other=0)
     end = tl.load(offsets_ptr + v + 1, mask=in_v, other=0)
     d = tl.load(
         slab_ptr + v.to(tl.int64) * lanes + s,
         mask=in_v & in_s,
-        other=missing,
+        other=no_edge,
     )
-    # Main loop: one edge of each vertex at a time.
+    # Main loop: one edge into each vertex at a time. pred, least and before are [VERTICES, LANES].
     pred = tl.zeros([VERTICES, LANES], tl.int32) - 1
     least, before = d, d
     if not EXACT:
-        least = tl.zeros([VERTICES, LANES], d.dtype) + missing
+        least = tl.zeros([VERTICES, LANES], d.dtype) + no_edge
     for i in range(tl.max(end - first).to(tl.int32)):
         more = first + i < end
         u = tl.load(vertices_ptr + first + i, mask=more, other=0)
@@ -260,25 +282,25 @@ def _predecessors_kernel(
         x = tl.load(
             slab_ptr + u.to(tl.int64) * lanes + s,
             mask=more & in_s,
-            other=missing,
+            other=no_edge,
         )
         sums = x + w
         is_source = u == source
         if EXACT:
             takes = (sums == least) & ((pred < 0) | is_source) & more
         else:
-            takes = (sums < least) | ((sums == least) & is_source & (sums < missing))
+            takes = (sums < least) | ((sums == least) & is_source & (sums < no_edge))
             takes = takes & more
             least = tl.where(takes, sums, least)
         pred = tl.where(takes, u, pred)
         before = tl.where(takes, x, before)
-    # Epilogue.
+    # Epilogue: rows of predecessors and distances, and the lanes where a predecessor is no closer.
     has_path = (d <= limit) & (v != source) & in_v
     row = tl.load(order_ptr + s, mask=in_s, other=0)
     not_closer = tl.max((has_path & (before >= d)).to(tl.int32), axis=0)[None, :]
     tl.store(not_closer_ptr + row, not_closer, mask=in_s & (not_closer > 0))
     place = row.to(tl.int64) * n + v
-    tl.store(rows_ptr + place, tl.where(d <= limit, d, missing), mask=in_v & in_s)
+    tl.store(rows_ptr + place, tl.where(d <= limit, d, no_edge), mask=in_v & in_s)
     tl.store(pred_ptr + place, tl.where(has_path, pred, -1), mask=in_v & in_s)
 
 
@@ -302,29 +324,29 @@ def _table_kernel(
     """out[s, t] <- min of up[k, s] + down[k, t] for depths k at which both paths have the same
     vertex; no_edge beyond the limit. A program owns a tile.
     """
-    # Program id to tile, and the depths to which some path of it leads on both sides.
+    # Program id to tile, and the greatest depth of its sources and of its targets.
     pid_m, pid_n = tile_of_program(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
     s, t = pid_m * BLOCK_M + tl.arange(0, BLOCK_M), pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     in_s, in_t = s < m, t < n
     deepest_s = tl.max(tl.load(up_depths_ptr + s, mask=in_s, other=0))
     deepest_t = tl.max(tl.load(down_depths_ptr + t, mask=in_t, other=0))
-    missing = tl.load(limits_ptr)
+    no_edge = tl.load(limits_ptr)
     up_ptrs, up_path_ptrs = up_ptr + s, up_path_ptr + s
     down_ptrs, down_path_ptrs = down_ptr + t, down_path_ptr + t
-    # Main loop: best [BLOCK_M, BLOCK_N].
-    best = tl.zeros([BLOCK_M, BLOCK_N], up_ptr.dtype.element_ty) + missing
+    # Main loop over depths, the same for both sides: a common ancestor has the same depth in both.
+    best = tl.zeros([BLOCK_M, BLOCK_N], up_ptr.dtype.element_ty) + no_edge  # [BLOCK_M, BLOCK_N]
     for _ in range(tl.minimum(deepest_s, deepest_t) + 1):
-        x = tl.load(up_ptrs, mask=in_s, other=missing)
-        y = tl.load(down_ptrs, mask=in_t, other=missing)
+        x = tl.load(up_ptrs, mask=in_s, other=no_edge)
+        y = tl.load(down_ptrs, mask=in_t, other=no_edge)
         u = tl.load(up_path_ptrs, mask=in_s, other=-1)
         v = tl.load(down_path_ptrs, mask=in_t, other=-1)
         same = u[:, None] == v[None, :]
-        best = tl.minimum(best, tl.where(same, x[:, None] + y[None, :], missing))
+        best = tl.minimum(best, tl.where(same, x[:, None] + y[None, :], no_edge))
         up_ptrs += m
         up_path_ptrs += m
         down_ptrs += n
         down_path_ptrs += n
-    best = tl.where(best <= tl.load(limits_ptr + 1), best, missing)
+    best = tl.where(best <= tl.load(limits_ptr + 1), best, no_edge)
     ptrs = out_ptr + s.to(tl.int64)[:, None] * stride + t[None, :]
     tl.store(ptrs, best, mask=in_s[:, None] & in_t[None, :])
 
@@ -333,7 +355,7 @@ def _table_kernel(
 def _pairs_kernel(
     out_ptr,  # (pairs,)
     sources_ptr,
-    targets_ptr,  # int32 (pairs,): whose labels those of each pair are
+    targets_ptr,  # int32 (pairs,): which labels are those of each pair
     up_ptr,  # (., width): the labels of sources
     up_path_ptr,  # int32 (., width)
     up_depths_ptr,  # int32 (.,)
@@ -349,22 +371,25 @@ def _pairs_kernel(
     """out[i] <- min of up[sources[i], k] + down[targets[i], k] for depths k at which both paths
     have the same vertex; a program owns PAIRS pairs, and takes DEPTHS depths at a time.
     """
+    # Program id to pairs [PAIRS], and the depths that both paths of each have.
     i = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
     inside = i < pairs
     s = tl.load(sources_ptr + i, mask=inside, other=0)
     t = tl.load(targets_ptr + i, mask=inside, other=0)
     depths = tl.minimum(tl.load(up_depths_ptr + s), tl.load(down_depths_ptr + t)) + 1
-    missing = tl.load(limits_ptr)
+    no_edge = tl.load(limits_ptr)
     row_s, row_t = s.to(tl.int64) * width, t.to(tl.int64) * width
-    best = tl.zeros([PAIRS, DEPTHS], up_ptr.dtype.element_ty) + missing
+    best = tl.zeros([PAIRS, DEPTHS], up_ptr.dtype.element_ty) + no_edge
+    # Main loop over depths, the same for both sides. u, v, x, y and best are [PAIRS, DEPTHS].
     for start in range(0, tl.max(depths), DEPTHS):
         k = start + tl.arange(0, DEPTHS)
         mask = inside[:, None] & (k[None, :] < depths[:, None])
         u = tl.load(up_path_ptr + row_s[:, None] + k[None, :], mask=mask, other=-1)
         v = tl.load(down_path_ptr + row_t[:, None] + k[None, :], mask=mask, other=-2)
-        x = tl.load(up_ptr + row_s[:, None] + k[None, :], mask=mask, other=missing)
-        y = tl.load(down_ptr + row_t[:, None] + k[None, :], mask=mask, other=missing)
-        best = tl.minimum(best, tl.where(u == v, x + y, missing))
+        x = tl.load(up_ptr + row_s[:, None] + k[None, :], mask=mask, other=no_edge)
+        y = tl.load(down_ptr + row_t[:, None] + k[None, :], mask=mask, other=no_edge)
+        best = tl.minimum(best, tl.where(u == v, x + y, no_edge))
+    # Epilogue: the least of all depths, [PAIRS].
     least = tl.min(best, axis=1)
-    least = tl.where(least <= tl.load(limits_ptr + 1), least, missing)
+    least = tl.where(least <= tl.load(limits_ptr + 1), least, no_edge)
     tl.store(out_ptr + i, least, mask=inside)
