@@ -14,7 +14,7 @@ from tri_apsp.kernels.cpu.sparse import topological_order
 
 
 @kernel
-def _plus(high, low, weight, allowance):  # type: ignore[no-untyped-def]
+def _plus(high, low, weight, allowance):
     """Return (high, low) + weight + allowance * |weight|."""
     total = high + weight
     # The rounding error of `total`, exactly, and what is too small for it.
@@ -27,13 +27,13 @@ def _plus(high, low, weight, allowance):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _falls(total, high, low, relative):  # type: ignore[no-untyped-def]
+def _falls(total, high, low, relative):
     """Return whether a sum is less than a potential by more than `relative` * |potential|."""
     return (total[0] - high) + (total[1] - low) < -relative * abs(high)
 
 
 @kernel
-def bellman_ford(  # type: ignore[no-untyped-def]
+def bellman_ford(
     edges, w, labels, no_edge, lowest, allowance, relative, high, low, parents, cycles
 ):
     """Lower potentials along the edges within components, until none changes but those of
@@ -112,7 +112,7 @@ def bellman_ford(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_cycles(parents, labels, cycles):  # type: ignore[no-untyped-def]
+def find_cycles(parents, labels, cycles):
     """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where
     one is found first.
     """

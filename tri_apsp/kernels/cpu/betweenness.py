@@ -11,9 +11,7 @@ TOO_MANY, CYCLIC = 1, 2
 
 
 @kernel
-def add_betweenness(  # type: ignore[no-untyped-def]
-    by_source, by_destination, starts, distances, no_path, endpoints, found, fault
-):
+def add_betweenness(by_source, by_destination, starts, distances, no_path, endpoints, found, fault):
     """found[v] += the share of the shortest paths from each of `starts` that pass through v.
 
     An edge is tight if it is the last of a shortest path: d[u] + w is exactly d[v]. A vertex comes

@@ -30,7 +30,7 @@ STRIP = 8
 
 
 @kernel
-def _fill_tables(tables, b):  # type: ignore[no-untyped-def]
+def _fill_tables(tables, b):
     """tables[t, x] = or of the rows 8 t + bit of b [64, width <= STRIP] for the bits of x, 0 in
     columns past b.
     """
@@ -50,7 +50,7 @@ def _fill_tables(tables, b):  # type: ignore[no-untyped-def]
                     tables[t, known + x, j] = tables[t, x, j] | rows[8 * t + bit, j]
 
 
-def _product(c, a, b):  # type: ignore[no-untyped-def]
+def _product(c, a, b):
     """c |= a b for c [m, n] in words, a [m, 8 k] in bytes, b [64 k, n] in words, with unit column
     strides.
 
@@ -87,7 +87,7 @@ def _product(c, a, b):  # type: ignore[no-untyped-def]
                 c[i, j0 + j] = acc[i, j]
 
 
-def _closure(d):  # type: ignore[no-untyped-def]
+def _closure(d):
     """d = d* for a block d [64 k, k] in words, by Warshall's algorithm: row i gets row k if it has
     bit k.
     """

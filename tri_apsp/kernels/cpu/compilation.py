@@ -30,7 +30,7 @@ from numba.core.pythonapi import PythonAPI
 _FOLDER = Path(__file__).parent
 
 
-class _Locator(caching._CacheLocator):  # type: ignore[misc]
+class _Locator(caching._CacheLocator):
     """Where the machine code of a kernel is kept, and for which source."""
 
     def __init__(self, kernel: Any) -> None:
@@ -55,11 +55,11 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]
         return str(self._line)
 
 
-class _Files(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class _Files(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
-class _Cache(caching.FunctionCache):  # type: ignore[misc]
+class _Cache(caching.FunctionCache):
     """The machine code of a kernel on disk; without a folder to write to, it is compiled in each
     process.
     """
@@ -79,7 +79,7 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
-class _PythonApi(PythonAPI):  # type: ignore[misc]
+class _PythonApi(PythonAPI):
     """Makes the arrays that a kernel returns without running Python code.
 
     Numba asks a function in Python for their type. An interrupt that came while the kernel ran is
@@ -101,7 +101,7 @@ class _PythonApi(PythonAPI):  # type: ignore[misc]
         return self.builder.call(function, arguments)
 
 
-class _Compiler(Compiler):  # type: ignore[misc]
+class _Compiler(Compiler):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         context = self.state.targetctx  # a copy for this kernel

@@ -15,7 +15,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def customize(  # type: ignore[no-untyped-def]
+def customize(
     offsets,
     ancestors,
     by_ancestor,
@@ -61,7 +61,7 @@ def customize(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def middle_positions(  # type: ignore[no-untyped-def]
+def middle_positions(
     offsets, ancestors, by_ancestor, descents, descendants, upward, downward, middles
 ):
     """middles [2, edges] <- the descendant through which the lightest path of each edge leads,

@@ -47,13 +47,13 @@ _LONG = 32
 _SIDE_0, _NO_MOVES, _COARSEST_SCALE = np.int64(0), np.int64(0), np.int64(_COARSEST)
 
 
-def _inner(function):  # type: ignore[no-untyped-def]
+def _inner(function):
     """Return a kernel that only other kernels call, which compiles faster."""
     return kernel(function, no_cpython_wrapper=True, error_model="numpy")
 
 
 @_inner
-def _copy_lists(offsets, neighbours, left):  # type: ignore[no-untyped-def]
+def _copy_lists(offsets, neighbours, left):
     """Return lists of the neighbours that are left, which may grow:
 
     lists: (n, 4) of int64, where the list of each vertex begins, its length, how long it may
@@ -78,7 +78,7 @@ def _copy_lists(offsets, neighbours, left):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _find(lists, ends, a, b):  # type: ignore[no-untyped-def]
+def _find(lists, ends, a, b):
     """Return the place of b in the list of a, or -1."""
     for e in range(lists[a, 0], lists[a, 0] + lists[a, 1]):
         if ends[e] == b:
@@ -87,7 +87,7 @@ def _find(lists, ends, a, b):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _replace(lists, ends, used, left, a, v, b):  # type: ignore[no-untyped-def]
+def _replace(lists, ends, used, left, a, v, b):
     """Put b into the list of a in the place of v, which is not left; behind a long list.
 
     A list that is full drops the vertices that are not left, and moves if that does not help.
@@ -115,7 +115,7 @@ def _replace(lists, ends, used, left, a, v, b):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _eliminate(lists, ends, used, left, beside, v):  # type: ignore[no-untyped-def]
+def _eliminate(lists, ends, used, left, beside, v):
     """Eliminate a vertex of degree 3 at most: its neighbours become adjacent to each other.
 
     Args:
@@ -151,7 +151,7 @@ def _eliminate(lists, ends, used, left, beside, v):  # type: ignore[no-untyped-d
 
 
 @kernel
-def reduce(offsets, neighbours, order, stop):  # type: ignore[no-untyped-def]
+def reduce(offsets, neighbours, order, stop):
     """Eliminate vertices of degree 1, 2 and 3, in rounds of vertices that are not adjacent, so that
     a path gives a tree of logarithmic height. Vertices of very high degree come last.
 
@@ -219,7 +219,7 @@ def reduce(offsets, neighbours, order, stop):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _rest(lists, ends, left):  # type: ignore[no-untyped-def]
+def _rest(lists, ends, left):
     """Return the graph of the vertices that are left: offsets, neighbours, vertices."""
     n = len(left)
     index = np.empty(n, np.int32)
@@ -245,13 +245,13 @@ def _rest(lists, ends, left):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _next(seed):  # type: ignore[no-untyped-def]
+def _next(seed):
     """Return the next number of a linear congruential generator."""
     return (seed * 1103515245 + 12345) & 0x7FFFFFFF
 
 
 @_inner
-def _match(graph, heaviest, seed):  # type: ignore[no-untyped-def]
+def _match(graph, heaviest, seed):
     """Merge vertices in pairs, each with the neighbour u of largest edge weight^2 / weight of u.
 
     Args:
@@ -293,7 +293,7 @@ def _match(graph, heaviest, seed):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _contract(graph, pair, ones, others):  # type: ignore[no-untyped-def]
+def _contract(graph, pair, ones, others):
     """Return the graph of the pairs, with the sums of the weights."""
     offsets, neighbours, weights, sizes = graph
     n = len(ones)
@@ -323,7 +323,7 @@ def _contract(graph, pair, ones, others):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _join(graph, cut, v, to):  # type: ignore[no-untyped-def]
+def _join(graph, cut, v, to):
     """Add v to the list of the separator, with the gain of a move to a side: how much lighter it
     makes the separator.
 
@@ -344,7 +344,7 @@ def _join(graph, cut, v, to):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _move(graph, cut, v, to, moves, done):  # type: ignore[no-untyped-def]
+def _move(graph, cut, v, to, moves, done):
     """Move v from the separator to a side; its neighbours on the other side join the separator.
 
     Args:
@@ -381,7 +381,7 @@ def _move(graph, cut, v, to, moves, done):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _best_move(cut):  # type: ignore[no-untyped-def]
+def _best_move(cut):
     """Return the vertex of the separator with the largest gain; of several the last, which moves
     clusters.
     """
@@ -394,7 +394,7 @@ def _best_move(cut):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _value(total, largest):  # type: ignore[no-untyped-def]
+def _value(total, largest):
     """Return what a good cut has little of: the weight of the separator, and of the heavier side
     beyond the largest; then the difference of the sides.
     """
@@ -403,7 +403,7 @@ def _value(total, largest):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _refine(graph, cut, largest):  # type: ignore[no-untyped-def]
+def _refine(graph, cut, largest):
     """Make the separator lighter by moves of its vertices; side and total are set before and after.
 
     Each pass moves vertices to one side, first to the heavier one and then in turn: the best moves,
@@ -454,7 +454,7 @@ def _refine(graph, cut, largest):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _undo(graph, cut, moves, kept, done, to):  # type: ignore[no-untyped-def]
+def _undo(graph, cut, moves, kept, done, to):
     """Undo the moves to a side in a log, see _move(), from its end down to `kept`."""
     side, total, sizes = cut[0], cut[4], graph[3]
     for i in range(done - 1, kept - 1, -1):
@@ -471,7 +471,7 @@ def _undo(graph, cut, moves, kept, done, to):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _grow(graph, cut, start):  # type: ignore[no-untyped-def]
+def _grow(graph, cut, start):
     """Grow side 0 of a new cut from a vertex until it is as heavy as side 1, always by the vertex
     of the separator with the largest gain.
     """
@@ -494,7 +494,7 @@ def _grow(graph, cut, start):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _new_cut(n):  # type: ignore[no-untyped-def]
+def _new_cut(n):
     """Return memory for a cut of n vertices, see _join()."""
     return (
         np.empty(n, np.int8),
@@ -506,7 +506,7 @@ def _new_cut(n):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _coarsen(graph, fewest, heaviest, most, seed, stop):  # type: ignore[no-untyped-def]
+def _coarsen(graph, fewest, heaviest, most, seed, stop):
     """Merge vertices in pairs until there are at most `fewest`.
 
     Returns the graphs on all scales; the pairs of each but the last, from place 1 on; whether there
@@ -533,7 +533,7 @@ def _coarsen(graph, fewest, heaviest, most, seed, stop):  # type: ignore[no-unty
 
 
 @_inner
-def _uncoarsen(graphs, pairs, side, largest, stop):  # type: ignore[no-untyped-def]
+def _uncoarsen(graphs, pairs, side, largest, stop):
     """Return a cut of the first graph from the sides of the last, refined on each scale."""
     cut = _new_cut(0)
     for scale in range(len(graphs) - 1, -1, -1):
@@ -549,7 +549,7 @@ def _uncoarsen(graphs, pairs, side, largest, stop):  # type: ignore[no-untyped-d
 
 
 @kernel
-def bisect(offsets, neighbours, most, seed, stop):  # type: ignore[no-untyped-def]
+def bisect(offsets, neighbours, most, seed, stop):
     """Return a small separator of two halves of a graph.
 
     Args:
@@ -587,7 +587,7 @@ def bisect(offsets, neighbours, most, seed, stop):  # type: ignore[no-untyped-de
 
 
 @kernel
-def split(offsets, neighbours, vertices, side, end, order):  # type: ignore[no-untyped-def]
+def split(offsets, neighbours, vertices, side, end, order):
     """Write the separator of a part to the order, and return the halves.
 
     Args:
@@ -615,7 +615,7 @@ def split(offsets, neighbours, vertices, side, end, order):  # type: ignore[no-u
 
 
 @_inner
-def _half(offsets, neighbours, vertices, side, wanted, index, count, edges):  # type: ignore[no-untyped-def]
+def _half(offsets, neighbours, vertices, side, wanted, index, count, edges):
     """Return the graph of the vertices of a side: offsets, neighbours, vertices."""
     new_offsets, new_neighbours = np.empty(count + 1, np.int64), np.empty(edges, np.int32)
     new_vertices = np.empty(count, np.int32)
@@ -633,7 +633,7 @@ def _half(offsets, neighbours, vertices, side, wanted, index, count, edges):  # 
 
 
 @_inner
-def _count_bits(x):  # type: ignore[no-untyped-def]
+def _count_bits(x):
     """Return the number of ones in a word of 64 bits."""
     x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -642,7 +642,7 @@ def _count_bits(x):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _order_leaf(rest, vertices, end, order, local):  # type: ignore[no-untyped-def]
+def _order_leaf(rest, vertices, end, order, local):
     """Write the vertices of a leaf to the order, those of minimum degree first; of these, the one
     whose neighbours were eliminated the longest time ago. Degrees count separators too.
 
@@ -709,7 +709,7 @@ def _order_leaf(rest, vertices, end, order, local):  # type: ignore[no-untyped-d
 
 
 @kernel
-def dissect(rest, part, order, most, stop):  # type: ignore[no-untyped-def]
+def dissect(rest, part, order, most, stop):
     """Order the vertices of a part by nested dissection.
 
     Args:

@@ -6,7 +6,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def first_wrong(n, sources, targets, weights, lowest, highest):  # type: ignore[no-untyped-def]
+def first_wrong(n, sources, targets, weights, lowest, highest):
     """Return the place of the first edge with an end that is not in [0, n), or a weight that is not
     in [lowest, highest]; -1 if there is none.
     """
@@ -18,7 +18,7 @@ def first_wrong(n, sources, targets, weights, lowest, highest):  # type: ignore[
 
 
 @kernel
-def are_canonical(n, offsets, targets, weights, no_edge):  # type: ignore[no-untyped-def]
+def are_canonical(n, offsets, targets, weights, no_edge):
     """Return whether offsets, targets and weights of floats are valid, and as lists_by_source
     returns them.
     """
@@ -44,7 +44,7 @@ def are_canonical(n, offsets, targets, weights, no_edge):  # type: ignore[no-unt
 
 
 @kernel
-def lists_by_source(n, sources, targets, weights, no_edge):  # type: ignore[no-untyped-def]
+def lists_by_source(n, sources, targets, weights, no_edge):
     """Return offsets [n + 1] of int64, targets [edges] of int32 and weights [edges]: the edges from
     vertex v are those from offsets[v] to offsets[v + 1], in the order of their targets.
 
@@ -86,7 +86,7 @@ def lists_by_source(n, sources, targets, weights, no_edge):  # type: ignore[no-u
 
 
 @kernel
-def lists_by_destination(offsets, targets, weights):  # type: ignore[no-untyped-def]
+def lists_by_destination(offsets, targets, weights):
     """Return the edges to each vertex, in the order of their sources, as lists_by_source returns
     those from each.
     """
@@ -107,7 +107,7 @@ def lists_by_destination(offsets, targets, weights):  # type: ignore[no-untyped-
 
 
 @kernel
-def without_isolated(offsets, targets):  # type: ignore[no-untyped-def]
+def without_isolated(offsets, targets):
     """Return the vertices that have an edge, of int64, and the offsets and targets of the graph of
     these; edges by source.
     """
@@ -124,7 +124,7 @@ def without_isolated(offsets, targets):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sorted(edges, keys, n):  # type: ignore[no-untyped-def]
+def _sorted(edges, keys, n):
     """Return `edges` in the order of keys[edges], each in [0, n); equal ones stay in order."""
     places = np.zeros(n + 1, np.int64)
     for e in edges:

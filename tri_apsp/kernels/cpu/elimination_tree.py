@@ -15,7 +15,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def enlarged(values, size):  # type: ignore[no-untyped-def]
+def enlarged(values, size):
     """Return an array of this size that begins with `values`."""
     larger = np.empty(size, values.dtype)
     for i in range(len(values)):
@@ -24,7 +24,7 @@ def enlarged(values, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def neighbour_lists(offsets, targets, in_offsets, sources):  # type: ignore[no-untyped-def]
+def neighbour_lists(offsets, targets, in_offsets, sources):
     """Return the offsets [n + 1] and the neighbours of each vertex in either direction, ascending
     and without itself.
 
@@ -52,7 +52,7 @@ def neighbour_lists(offsets, targets, in_offsets, sources):  # type: ignore[no-u
 
 
 @kernel
-def tree_positions(offsets, neighbours, order):  # type: ignore[no-untyped-def]
+def tree_positions(offsets, neighbours, order):
     """Return the elimination tree of an order as a preorder: a root comes first, and the children
     of large subtrees come last, so that few values are live in a walk over it.
 
@@ -113,7 +113,7 @@ def tree_positions(offsets, neighbours, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def filled_edges(offsets, neighbours, positions, ends, most, stop):  # type: ignore[no-untyped-def]
+def filled_edges(offsets, neighbours, positions, ends, most, stop):
     """Return the edges of the filled graph from each position to its ancestors.
 
     Args:
@@ -187,7 +187,7 @@ def filled_edges(offsets, neighbours, positions, ends, most, stop):  # type: ign
 
 
 @kernel
-def weight_indices(offsets, targets, positions, edge_offsets, ancestors):  # type: ignore[no-untyped-def]
+def weight_indices(offsets, targets, positions, edge_offsets, ancestors):
     """Return where the weight of each edge of a graph goes: e for the upward edge e of the filled
     graph, edges + e for the downward one; -1 for a loop, and for an edge that the filled graph does
     not have.
@@ -208,7 +208,7 @@ def weight_indices(offsets, targets, positions, edge_offsets, ancestors):  # typ
 
 
 @kernel
-def filled_edge(offsets, ancestors, p, a):  # type: ignore[no-untyped-def]
+def filled_edge(offsets, ancestors, p, a):
     """Return the edge of the filled graph from p to its ancestor a, -1 if there is none."""
     low, high = offsets[p], offsets[p + 1]
     while low < high:
@@ -221,7 +221,7 @@ def filled_edge(offsets, ancestors, p, a):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def live_slots(by_ancestor, descendants):  # type: ignore[no-untyped-def]
+def live_slots(by_ancestor, descendants):
     """Return in which slot a walk over ascending positions keeps the value of each, -1 if no later
     one reads it, and the number of slots.
 
@@ -254,7 +254,7 @@ def live_slots(by_ancestor, descendants):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tree_depths(parents):  # type: ignore[no-untyped-def]
+def tree_depths(parents):
     """Return the number of ancestors of each position in the tree, [n]."""
     depths = np.zeros(len(parents), np.int32)
     for p in range(len(parents)):

@@ -8,7 +8,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, absolute):
     """pred <- the predecessors on shortest paths of the fewest edges from `start`; of several, the
     smallest vertex.
 
@@ -51,7 +51,7 @@ def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, a
 
 
 @kernel
-def reach_rest(pred, start, d, targets, edges, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+def reach_rest(pred, start, d, targets, edges, no_edge, relative, absolute):
     """Write the predecessors that rounding hides from fewest_edges: by any edge, with the smallest
     tolerance that reaches a vertex.
 

@@ -13,7 +13,7 @@ _TERMS, _BLOCK = 4, 64
 
 
 @kernel
-def sum_subtrees(sums, values, predecessors, first):  # type: ignore[no-untyped-def]
+def sum_subtrees(sums, values, predecessors, first):
     """sums[i, j] = the sum of values[i, v] over all v whose path from the source goes through j; 0
     where there is no path.
 
@@ -54,7 +54,7 @@ def sum_subtrees(sums, values, predecessors, first):  # type: ignore[no-untyped-
 
 
 @kernel
-def scatter_to_columns(out, values, rows):  # type: ignore[no-untyped-def]
+def scatter_to_columns(out, values, rows):
     """out[rows[i, j], j] += values[i, j], where rows[i, j] >= 0, for each graph.
 
     Args:
@@ -70,7 +70,7 @@ def scatter_to_columns(out, values, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scatter_to_rows(out, values, columns):  # type: ignore[no-untyped-def]
+def scatter_to_rows(out, values, columns):
     """out[i, columns[i, j]] += values[i, j], where columns[i, j] >= 0.
 
     Args:
@@ -84,7 +84,7 @@ def scatter_to_rows(out, values, columns):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_minimum(argmin, a, b, c):  # type: ignore[no-untyped-def]
+def first_minimum(argmin, a, b, c):
     """argmin[i, j] = the first k with a[i, k] + b[k, j] = c[i, j], which is not infinite; -1 if
     there is none.
 

@@ -30,7 +30,7 @@ _BLOCK = 256
 
 
 @intrinsic(prefer_literal=True)
-def _gather(typing_context, later, seen, now, active, sources, words):  # type: ignore[no-untyped-def]
+def _gather(typing_context, later, seen, now, active, sources, words):
     """later = seen | the rows of now at the active of `sources`; return whether that is more than
     seen.
 
@@ -80,7 +80,7 @@ def _gather(typing_context, later, seen, now, active, sources, words):  # type: 
 
 
 @kernel
-def _pull(offsets, sources, now, active, seen, complete, later, touched):  # type: ignore[no-untyped-def]
+def _pull(offsets, sources, now, active, seen, complete, later, touched):
     """later[v] <- seen[v] and the bits of now over the edges to v; write the v with more to
     `touched`, return their number.
     """
@@ -99,7 +99,7 @@ def _pull(offsets, sources, now, active, seen, complete, later, touched):  # typ
 
 
 @kernel
-def _push(offsets, targets, now, queue, complete, later, marked, touched):  # type: ignore[no-untyped-def]
+def _push(offsets, targets, now, queue, complete, later, marked, touched):
     """The same over the edges from the vertices in `queue`; `marked` is False before, and True at
     the touched ones after.
     """
@@ -123,7 +123,7 @@ def _push(offsets, targets, now, queue, complete, later, marked, touched):  # ty
 @kernel
 def _advance(
     edges_to, edges_from, now, active, queue, seen, complete, later, active_later, queue_later
-):  # type: ignore[no-untyped-def]
+):
     """Find the next level: set `later`, the vertices that have a bit of it, and those that have
     seen every source.
 
@@ -163,7 +163,7 @@ def _advance(
 
 
 @kernel
-def _begin(starts, n, words):  # type: ignore[no-untyped-def]
+def _begin(starts, n, words):
     """Return now, active, queue, seen, complete, later, active_later and queue_later for the
     sources `starts`.
     """
@@ -194,7 +194,7 @@ def _begin(starts, n, words):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # type: ignore[no-untyped-def]
+def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):
     """rows[s, v] <- the edges of a shortest path from starts[s] to v, or `unreachable`.
 
     Args:
@@ -254,7 +254,7 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # ty
 
 
 @kernel
-def _unpack(seen, digits, unreachable, rows):  # type: ignore[no-untyped-def]
+def _unpack(seen, digits, unreachable, rows):
     """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s, or `unreachable` where bit s
     of seen[v] is not set.
     """
@@ -270,7 +270,7 @@ def _unpack(seen, digits, unreachable, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _unpack_word(levels, seen, digits, unreachable):  # type: ignore[no-untyped-def]
+def _unpack_word(levels, seen, digits, unreachable):
     for bit in range(64):
         levels[bit] = 0 if (seen >> np.uint64(bit)) & np.uint64(1) else unreachable
     for d in range(len(digits)):
@@ -281,7 +281,7 @@ def _unpack_word(levels, seen, digits, unreachable):  # type: ignore[no-untyped-
 
 
 @kernel
-def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest):  # type: ignore[no-untyped-def]
+def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest):
     """Add the distances from all sources to each vertex v, each a number of edges, to what other
     slabs found.
 
@@ -330,7 +330,7 @@ def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest
 
 
 @kernel
-def _count_bits(x):  # type: ignore[no-untyped-def]
+def _count_bits(x):
     x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

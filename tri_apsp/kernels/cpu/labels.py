@@ -18,7 +18,7 @@ from tri_apsp.kernels.cpu.elimination_tree import enlarged, filled_edge
 
 
 @kernel
-def labels(tree, weights, touched, begins, missing, x):  # type: ignore[no-untyped-def]
+def labels(tree, weights, touched, begins, missing, x):
     """x[begins[i] + k] <- the value of the label of touched[i] at depth k, up to its own.
 
     Args:
@@ -43,7 +43,7 @@ def labels(tree, weights, touched, begins, missing, x):  # type: ignore[no-untyp
 
 
 @kernel
-def by_depth(x, begins, lengths, missing, columns):  # type: ignore[no-untyped-def]
+def by_depth(x, begins, lengths, missing, columns):
     """columns[k, i] <- x[begins[i] + k], `missing` from lengths[i] on."""
     for i in range(len(begins)):
         for k in range(len(columns)):
@@ -51,7 +51,7 @@ def by_depth(x, begins, lengths, missing, columns):  # type: ignore[no-untyped-d
 
 
 @kernel
-def table(parents, depths, ends, up, begins, starts, down, before, missing, limit, d):  # type: ignore[no-untyped-def]
+def table(parents, depths, ends, up, begins, starts, down, before, missing, limit, d):
     """d [starts, targets] <- the distances from each start to each target, `missing` beyond the
     limit.
 
@@ -83,7 +83,7 @@ def table(parents, depths, ends, up, begins, starts, down, before, missing, limi
 
 
 @kernel
-def _common(depths, minima, s, t):  # type: ignore[no-untyped-def]
+def _common(depths, minima, s, t):
     """Return the number of common ancestors of two positions, themselves included.
 
     Of a preorder, it is the smallest depth behind the first of them, up to the other.
@@ -101,7 +101,7 @@ def _common(depths, minima, s, t):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _least(depths, minima, up, down, s, t, s_begin, t_begin, missing):  # type: ignore[no-untyped-def]
+def _least(depths, minima, up, down, s, t, s_begin, t_begin, missing):
     """Return the distance from s to t, and the depth of the ancestor that has it; -1 without."""
     best, top = missing, -1
     for k in range(_common(depths, minima, s, t)):
@@ -112,9 +112,7 @@ def _least(depths, minima, up, down, s, t, s_begin, t_begin, missing):  # type: 
 
 
 @kernel
-def pairs(  # type: ignore[no-untyped-def]
-    depths, minima, up, down, starts, targets, up_begins, down_begins, missing, limit, d
-):
+def pairs(depths, minima, up, down, starts, targets, up_begins, down_begins, missing, limit, d):
     """d [pairs] <- the distance of each pair, `missing` beyond the limit.
 
     Args:
@@ -138,7 +136,7 @@ def pairs(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def paths_of_pairs(  # type: ignore[no-untyped-def]
+def paths_of_pairs(
     tree, minima, up, down, upward, downward, middles, starts, targets, missing, limit
 ):
     """Return the positions on a shortest path of each pair, both ends included and no position
@@ -179,7 +177,7 @@ def paths_of_pairs(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _climbed(tree, weights, labels, p, depth):  # type: ignore[no-untyped-def]
+def _climbed(tree, weights, labels, p, depth):
     """Return the positions by which the value at a depth of the label of p came about, from p to
     the ancestor of that depth.
     """
@@ -201,7 +199,7 @@ def _climbed(tree, weights, labels, p, depth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _unpacked(tree, middles, hops):  # type: ignore[no-untyped-def]
+def _unpacked(tree, middles, hops):
     """Return the path of the graph along the edges of the filled graph between `hops`."""
     offsets, ancestors, _ = tree
     result, count = np.empty(64, np.int32), 1

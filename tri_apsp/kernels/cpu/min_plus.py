@@ -40,7 +40,7 @@ def tile_n(dtype: np.dtype[Any]) -> int:
 
 
 @intrinsic(prefer_literal=True)
-def _update_tile(typing_context, c, a, b, floor, nonnegative):  # type: ignore[no-untyped-def]
+def _update_tile(typing_context, c, a, b, floor, nonnegative):
     """c = max(min(c, min over k of a[k, :] + b[k, :]), floor) for one tile.
 
     Args:
@@ -103,7 +103,7 @@ def _update_tile(typing_context, c, a, b, floor, nonnegative):  # type: ignore[n
     return types.void(c, a, b, floor, nonnegative), emit
 
 
-def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # type: ignore[no-untyped-def]
+def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):
     """c = max(min(c, a b), floor) for c [m, n], a [m, k], b [k, n], with unit column strides;
     `width` is TILE_N.
 
@@ -160,7 +160,7 @@ def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # 
                                 c[i0 + i, j0 + j] = tile[i, j]
 
 
-def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
+def _closure(d, no_edge, floor, width):
     """d = d* for one small block d [n, n], by Floyd-Warshall on a copy padded with no_edge; `width`
     is TILE_N.
     """

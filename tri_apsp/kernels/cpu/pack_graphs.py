@@ -4,7 +4,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def unpack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
+def unpack(matrices, values, starts, sizes, fill):
     """matrices[g, :s, :s] = values[starts[g] : starts[g] + s * s], s being sizes[g]; `fill`
     elsewhere.
 
@@ -28,7 +28,7 @@ def unpack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-de
 
 
 @kernel
-def pack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
+def pack(matrices, values, starts, sizes, fill):
     """values[starts[g] : starts[g] + s * s] = matrices[g, :s, :s]; arguments as those of unpack,
     `fill` is ignored.
     """

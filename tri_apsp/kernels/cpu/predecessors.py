@@ -57,7 +57,7 @@ def lanes(dtype: np.dtype[Any]) -> int:
 @intrinsic
 def _take_edges(
     typing_context, pred, best, distances, direct, i0, no_edge, lowest, relative, absolute
-):  # type: ignore[no-untyped-def]
+):
     """Start a search for the predecessors of LANES sources, i0 and those after it, and one vertex
     j.
 
@@ -96,7 +96,7 @@ def _take_edges(
 
 
 @intrinsic
-def _search(typing_context, pred, best, distances, strip, sources, weights, start, stop):  # type: ignore[no-untyped-def]
+def _search(typing_context, pred, best, distances, strip, sources, weights, start, stop):
     """best = min(best, strip[k] + w) and pred = its k, the first if there are several, over the
     edges from `start` to `stop`.
 
@@ -161,7 +161,7 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
 
 
 @intrinsic
-def _needs_check(typing_context, best, distances, lightest, lowest, relative, absolute):  # type: ignore[no-untyped-def]
+def _needs_check(typing_context, best, distances, lightest, lowest, relative, absolute):
     """Return whether a pair that was searched must be checked.
 
     Either no sum equals its distance within the tolerance; or `lightest`, the smallest weight of
@@ -186,7 +186,7 @@ def _needs_check(typing_context, best, distances, lightest, lowest, relative, ab
 
 
 @kernel
-def check_strip(  # type: ignore[no-untyped-def]
+def check_strip(
     pred,
     first_column,
     flags,
@@ -243,7 +243,7 @@ def check_strip(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def search_strip(  # type: ignore[no-untyped-def]
+def search_strip(
     pred,
     flags,
     doubts,
@@ -346,7 +346,7 @@ def search_strip(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def small_predecessors(  # type: ignore[no-untyped-def]
+def small_predecessors(
     pred, w, d, sizes, no_edge, relative, absolute, cycle_relative, cycle_absolute
 ):
     """Write the predecessors of graphs: pred, w and d are [batch, n, n], and graph g has the
@@ -399,7 +399,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _search_all(best, found, w, d, n, i, no_edge):  # type: ignore[no-untyped-def]
+def _search_all(best, found, w, d, n, i, no_edge):
     """best[j] = min of d[i, k] + w[k, j] over all k but i and j, and found[j] = its first k, -1 if
     there is none.
     """

@@ -8,7 +8,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def tasks_of(parents, ends, most):  # type: ignore[no-untyped-def]
+def tasks_of(parents, ends, most):
     """Divide the tree into tasks: the positions above subtrees of most[0] positions, then in each
     of those the ones above subtrees of most[1], and so on.
 
@@ -49,9 +49,7 @@ def tasks_of(parents, ends, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def records_of(  # type: ignore[no-untyped-def]
-    order, begins, offsets, edge_slots, slots, vertices, unused, unroll, chunk, wide
-):
+def records_of(order, begins, offsets, edge_slots, slots, vertices, unused, unroll, chunk, wide):
     """Return the records of tasks, their edges, and where the records of each task begin.
 
     Args:
@@ -101,7 +99,7 @@ def records_of(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write(record, a, b, code, vertex, wide):  # type: ignore[no-untyped-def]
+def _write(record, a, b, code, vertex, wide):
     if wide:
         record[0], record[1], record[2], record[3] = a, b, code, vertex
     else:

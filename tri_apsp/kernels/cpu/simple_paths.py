@@ -7,7 +7,7 @@ from tri_apsp.kernels.cpu.sparse import sift_down, sift_up
 
 
 @kernel
-def shortest_detour(  # type: ignore[no-untyped-def]
+def shortest_detour(
     offsets, targets, weights, to_target, no_path, closed, banned, start, target, workspace
 ):
     """Return the vertices of a shortest path from `start` to `target`, and its weight; no vertex if

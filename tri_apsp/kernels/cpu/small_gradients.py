@@ -26,7 +26,7 @@ from tri_apsp.kernels.cpu.small_graphs import relax
 
 # Without these flags LLVM makes masked stores: see vectors.py.
 @partial(kernel, fastmath={"nnan", "nsz"})
-def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
+def _least_of_columns(p, d):
     """p[j] = min of d[i, j] over all i."""
     for j in range(len(p)):
         p[j] = d[0, j]
@@ -35,7 +35,7 @@ def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
             p[j] = min(p[j], d[i, j])
 
 
-def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
+def _find_gradients(gradient, g, w, d, width):
     """Write the gradients of graphs w [batch, n, n], n being at most 64, by those of their
     distances d; `width` is of a vector.
 

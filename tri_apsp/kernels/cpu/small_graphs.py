@@ -24,7 +24,7 @@ from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode, addresses
 
 
 @intrinsic
-def _update_limits(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-untyped-def]
+def _update_limits(typing_context, x, limits, no_edge, smallest):
     """Merge the values of x [n, padded_n] into limits [3, values of a vector]; return whether one
     is negative or NaN.
 
@@ -68,7 +68,7 @@ def _update_limits(typing_context, x, limits, no_edge, smallest):  # type: ignor
 
 
 @intrinsic
-def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
+def relax(typing_context, x, m, k, floor):
     """x[i, :] = max(min(x[i, :], x[i, k] + x[k, :]), floor) for all rows i of x [n, padded_n]; no
     maximum if floor is None.
 
@@ -125,7 +125,7 @@ def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
     return types.void(x, m, k, floor), emit
 
 
-def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ignore[no-untyped-def]
+def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):
     """Solve graphs w [batch, n, n], of which `sizes` leading vertices count, into d; `width` values
     are a vector.
 

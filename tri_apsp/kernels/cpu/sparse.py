@@ -16,7 +16,7 @@ FARTHER, AS_CLOSE, CLOSER = range(3)
 
 
 @kernel
-def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: ignore[no-untyped-def]
+def output_parallel(offsets, sources, weights, limit, early_stop, d):
     """Lower d [n], in rounds over the vertices, each by the edges to it: Malison, section 5.3.
 
     Args:
@@ -38,7 +38,7 @@ def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: i
 
 
 @kernel
-def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-untyped-def]
+def input_parallel(offsets, sources, weights, limit, d):
     """Lower d [n], in rounds that add up every edge and then take the minimum of each segment:
     Malison, section 5.4.1.
 
@@ -62,7 +62,7 @@ def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-unty
 
 
 @kernel
-def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-untyped-def]
+def frontier(offsets, targets, weights, start, limit, d):
     """Lower d [n], in rounds over the edges from the vertices that the last round changed.
 
     Args:
@@ -92,7 +92,7 @@ def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
 
 
 @kernel
-def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[no-untyped-def]
+def many_sources(offsets, sources, weights, limit, changed, x):
     """Lower x [n, sources], in rounds over the vertices, each by the edges from vertices that
     changed: a row at a time.
 
@@ -129,9 +129,7 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
 
 
 @kernel
-def dijkstra(  # type: ignore[no-untyped-def]
-    offsets, targets, weights, wanted, count_wanted, starts, no_path, limit, d, origins
-):
+def dijkstra(offsets, targets, weights, wanted, count_wanted, starts, no_path, limit, d, origins):
     """d [rows, n] <- the distances from the nearest of some sources, `no_path` where there is none:
     by Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
 
@@ -179,7 +177,7 @@ def dijkstra(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sift_up(keys, heap, place, key, v, at):  # type: ignore[no-untyped-def]
+def sift_up(keys, heap, place, key, v, at):
     """Put v with its key at the position `at` of a heap, and move it up."""
     while at > 0:
         above = (at - 1) // 4
@@ -192,7 +190,7 @@ def sift_up(keys, heap, place, key, v, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sift_down(keys, heap, place, key, v, count):  # type: ignore[no-untyped-def]
+def sift_down(keys, heap, place, key, v, count):
     """Put v with its key at the top of a heap of `count` vertices, each of which has up to four
     below it, and move it down.
     """
@@ -212,7 +210,7 @@ def sift_down(keys, heap, place, key, v, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tight_predecessors(offsets, targets, weights, starts, none, distances, predecessors):  # type: ignore[no-untyped-def]
+def tight_predecessors(offsets, targets, weights, starts, none, distances, predecessors):
     """predecessors[s, v] <- the vertex before v on a shortest path from starts[s], -1 for the
     source and without a path.
 
@@ -252,14 +250,14 @@ def tight_predecessors(offsets, targets, weights, starts, none, distances, prede
 
 
 @kernel
-def mark_missing(pred, mark):  # type: ignore[no-untyped-def]
+def mark_missing(pred, mark):
     """Write `mark` in place of negative values of pred [values]."""
     for i in range(len(pred)):
         pred[i] = mark if pred[i] < 0 else pred[i]
 
 
 @kernel
-def rounded_predecessors(offsets, sources, weights, start, none, d, pred, closer):  # type: ignore[no-untyped-def]
+def rounded_predecessors(offsets, sources, weights, start, none, d, pred, closer):
     """pred[v] <- the u with the smallest d[u] + w of the edges (u, v), -1 for the source and
     without a path; of several, the source, then the smallest.
 
@@ -287,7 +285,7 @@ def rounded_predecessors(offsets, sources, weights, start, none, d, pred, closer
 
 
 @kernel
-def topological_order(offsets, targets, weights, most):  # type: ignore[no-untyped-def]
+def topological_order(offsets, targets, weights, most):
     """Return the vertices to which no cycle leads, each after those that lead to it.
 
     Args:
@@ -316,7 +314,7 @@ def topological_order(offsets, targets, weights, most):  # type: ignore[no-untyp
 
 
 @kernel
-def spread(offsets, targets, words):  # type: ignore[no-untyped-def]
+def spread(offsets, targets, words):
     """words[v] <- the OR of words[u] over v and all vertices u that lead to v.
 
     Args:
@@ -349,7 +347,7 @@ def spread(offsets, targets, words):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reach(offsets, targets, sources, reached):  # type: ignore[no-untyped-def]
+def reach(offsets, targets, sources, reached):
     """reached[s, v] <- whether sources[s] leads to v, for up to 64 sources.
 
     Args:
@@ -368,7 +366,7 @@ def reach(offsets, targets, sources, reached):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def search(offsets, targets, other_offsets, others, start, most_levels, most_vertices):  # type: ignore[no-untyped-def]
+def search(offsets, targets, other_offsets, others, start, most_levels, most_vertices):
     """Search breadth first from `start` along the edges of two lists, which may be the same. Return
     the offsets [levels + 1] of the levels among the vertices that were found.
 
@@ -402,7 +400,7 @@ def search(offsets, targets, other_offsets, others, start, most_levels, most_ver
 
 
 @kernel
-def is_in_order(offsets, targets):  # type: ignore[no-untyped-def]
+def is_in_order(offsets, targets):
     """Return whether every edge leads to a later vertex; `targets` ascend in each list."""
     for u in range(len(offsets) - 1):
         if offsets[u] < offsets[u + 1] and targets[offsets[u]] <= u:

@@ -41,7 +41,7 @@ def lanes_of(dtype: np.dtype[Any], width: tuple[int, ...]) -> int:
 
 
 @intrinsic
-def _lower(typing_context, x, place, initial, first, places, weights, begin, end, width):  # type: ignore[no-untyped-def]
+def _lower(typing_context, x, place, initial, first, places, weights, begin, end, width):
     """x[place] <- min(initial[first], min over e in [begin, end) of x[places[e]] + weights[e]).
 
     Args:
@@ -88,7 +88,7 @@ def _lower(typing_context, x, place, initial, first, places, weights, begin, end
 
 
 @intrinsic
-def _add(typing_context, x, place, limit, total, reached, farthest, width):  # type: ignore[no-untyped-def]
+def _add(typing_context, x, place, limit, total, reached, farthest, width):
     """Add the values x[place] that are at most `limit` to the totals of their lanes.
 
     Args:
@@ -140,7 +140,7 @@ def _add(typing_context, x, place, limit, total, reached, farthest, width):  # t
 
 
 @kernel
-def touched_positions(parents, starts, seen):  # type: ignore[no-untyped-def]
+def touched_positions(parents, starts, seen):
     """Return the positions of `starts` and their ancestors in the tree, ascending.
 
     Args:
@@ -162,7 +162,7 @@ def touched_positions(parents, starts, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def]
+def climb(tree, weights, starts, missing, lanes):
     """Return for each position the row [n] of its value after a climb from `starts`, and the rows
     [., lanes]. All untouched positions have the last row, which is `missing`, as are lanes without
     a start.
@@ -190,7 +190,7 @@ def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def
 
 
 @kernel
-def sweep_rows(tree, climb_weights, weights, starts, missing, x, width):  # type: ignore[no-untyped-def]
+def sweep_rows(tree, climb_weights, weights, starts, missing, x, width):
     """x [n, lanes] <- the values of all positions for the lanes of `starts`; `width`: see MANY."""
     offsets, ancestors = tree[0], tree[1]
     first, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
@@ -199,9 +199,7 @@ def sweep_rows(tree, climb_weights, weights, starts, missing, x, width):  # type
 
 
 @kernel
-def sweep_totals(  # type: ignore[no-untyped-def]
-    tree, slots, edge_slots, climb_weights, weights, starts, missing, limit, x, found
-):
+def sweep_totals(tree, slots, edge_slots, climb_weights, weights, starts, missing, limit, x, found):
     """Add the values of all positions to the totals of the lanes of `starts`.
 
     Args:
@@ -220,7 +218,7 @@ def sweep_totals(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep_within(  # type: ignore[no-untyped-def]
+def sweep_within(
     tree, slots, edge_slots, climb_weights, weights, starts, missing, limits, amounts, x, found
 ):
     """found [limits, lanes] <- the sum of the amounts [n] of all positions whose value is at most
@@ -244,7 +242,7 @@ def sweep_within(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep_row(offsets, ancestors, parents, climb_weights, weights, start, missing, x):  # type: ignore[no-untyped-def]
+def sweep_row(offsets, ancestors, parents, climb_weights, weights, start, missing, x):
     """x [n] <- the values of all positions for one start."""
     x[:] = missing
     x[start] = 0
@@ -262,9 +260,7 @@ def sweep_row(offsets, ancestors, parents, climb_weights, weights, start, missin
 
 
 @kernel
-def sweep_nearest(  # type: ignore[no-untyped-def]
-    offsets, ancestors, climb_weights, weights, starts, missing, limit, x, nearest
-):
+def sweep_nearest(offsets, ancestors, climb_weights, weights, starts, missing, limit, x, nearest):
     """x [n] <- the value of each position for the start with the least, nearest [n] <- the number
     of that start; of several, the first, and -1 where no value is at most the limit.
     """
@@ -289,7 +285,7 @@ def sweep_nearest(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_rows(x, positions, limit, missing, d, rows):  # type: ignore[no-untyped-def]
+def write_rows(x, positions, limit, missing, d, rows):
     """Write x[positions[v], s] to d[rows[s], v], or `missing` where it exceeds the limit."""
     n, lanes = x.shape
     # _TILE_ROWS rows of x fit the L1 cache, and _TILE_ROWS values of d a line of it.
@@ -309,7 +305,7 @@ def write_rows(x, positions, limit, missing, d, rows):  # type: ignore[no-untype
 
 
 @kernel
-def write_row(x, positions, limit, missing, d):  # type: ignore[no-untyped-def]
+def write_row(x, positions, limit, missing, d):
     """Write x[positions[v]] to d[v], or `missing` where it exceeds the limit."""
     for v in range(len(positions)):
         value = x[positions[v]]

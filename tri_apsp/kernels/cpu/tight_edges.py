@@ -31,7 +31,7 @@ def tolerance(code: VectorCode, distance: Any, relative: Any, absolute: Any) -> 
 
 
 @intrinsic
-def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+def _is_tight(typing_context, w, d, no_edge, relative, absolute):
     """Return which of COLUMNS edges are tight, as bits: w[c] < no_edge, and w[c] is no longer than
     d[c].
     """
@@ -56,7 +56,7 @@ def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignor
 
 
 @kernel
-def mark_tight(masks, counts, w, d, n, first, column, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+def mark_tight(masks, counts, w, d, n, first, column, no_edge, relative, absolute):
     """Find the tight edges to the vertices from `column` to column + COLUMNS, and count those to
     each vertex.
 
@@ -84,7 +84,7 @@ def mark_tight(masks, counts, w, d, n, first, column, no_edge, relative, absolut
 
 # Without these flags LLVM does not vectorize a minimum of floats.
 @partial(kernel, fastmath={"nnan", "nsz"})
-def bound_edges(bounds, w, d, n, first, i0, i1, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+def bound_edges(bounds, w, d, n, first, i0, i1, no_edge, relative, absolute):
     """bounds[j] = max(bounds[j], d[i, j] - c[i]) over the sources of the rows i0 to i1 from which
     the edge to j is no shortest path.
 
@@ -112,7 +112,7 @@ def bound_edges(bounds, w, d, n, first, i0, i1, no_edge, relative, absolute):  #
 
 
 @kernel
-def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, first, column):  # type: ignore[no-untyped-def]
+def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, first, column):
     """List the tight edges (k, j) to the vertices from `column` to column + COLUMNS that are no
     longer than bounds[j].
 
@@ -137,7 +137,7 @@ def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, first, c
 
 
 @kernel
-def list_targets(targets, weights, starts, masks, w, n):  # type: ignore[no-untyped-def]
+def list_targets(targets, weights, starts, masks, w, n):
     """List the tight edges from the vertex of each row k, by ascending j: targets[starts[k] :
     starts[k + 1]].
 

@@ -4,7 +4,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def add_totals(distances, no_edge, from_source, total, reached, farthest):  # type: ignore[no-untyped-def]
+def add_totals(distances, no_edge, from_source, total, reached, farthest):
     """Add the distances that are less than `no_edge` of each column to total[column], and of each
     row, `from_source`, to total[row]; likewise their number, and the largest one.
 

@@ -12,7 +12,7 @@ from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode
 
 
 @intrinsic
-def _transpose_tile(typing_context, target, source):  # type: ignore[no-untyped-def]
+def _transpose_tile(typing_context, target, source):
     """target = transposed source, both [V, V] with unit column stride, where V values fill a
     vector.
     """
@@ -57,7 +57,7 @@ def _transpose_tile(typing_context, target, source):  # type: ignore[no-untyped-
 
 
 @kernel
-def transpose(target, source):  # type: ignore[no-untyped-def]
+def transpose(target, source):
     """target = transposed source, for matrices of any shape with unit column strides: whole tiles,
     then what is left.
     """

@@ -4,7 +4,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def find_extremes(x, mask, below, smallest, found):  # type: ignore[no-untyped-def]
+def find_extremes(x, mask, below, smallest, found):
     """found = the lowest key of x; the highest; and the highest that is less than `below`, or
     `smallest` if there is none.
 
