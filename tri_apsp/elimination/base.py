@@ -26,11 +26,11 @@ class Totals(NamedTuple):
 
 class Sweeps(ABC):
     """Distances of an eliminated graph on one device. Vertices are tensors of int64 on the CPU;
-    what is beyond the limit of the elimination, or of a call, is its `missing`.
+    distances beyond the limit of the elimination, or of a call, are its `missing`.
     """
 
     engine: str
-    """Whose kernels sweep: "cpu", "nvidia" or "portable"."""
+    """The engine whose kernels sweep: "cpu", "nvidia" or "portable"."""
 
     def __init__(self, elimination: Elimination, device: torch.device) -> None:
         self.elimination, self.device = elimination, device
@@ -58,15 +58,16 @@ class Sweeps(ABC):
     def rows_with_predecessors(
         self, sources: torch.Tensor, limit: float, graph: SparseGraph
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the rows, and the predecessors (sources, n) of int32 by the smallest sum at each
-        vertex, -1 at sources and without path; of several, the source, then the smallest vertex.
+        """Return the rows, and the predecessors (sources, n) of int32: the vertices with the
+        smallest sum, -1 at sources and without a path. Of several, the source is taken, else the
+        smallest.
 
         Args:
             graph: the graph that is eliminated.
 
         Returns:
-            The distances, the predecessors, and in which rows some predecessor is no closer to
-            the source, so that they may form a loop, 1-D of int64 on the CPU.
+            The distances, the predecessors, and the rows in which some predecessor is no closer to
+            the source, so that predecessors may form a loop; 1-D of int64 on the CPU.
         """
 
     @abstractmethod
@@ -75,8 +76,8 @@ class Sweeps(ABC):
 
     @abstractmethod
     def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the distance (n,) of each vertex from the nearest source, and the place of that
-        source, (n,) of int64; of several the first, and -1 without a path.
+        """Return the distance (n,) of each vertex from the nearest source, and the index of that
+        source, (n,) of int64: the first of several, -1 without a path.
         """
 
     @abstractmethod
@@ -105,8 +106,9 @@ class Sweeps(ABC):
         from_source: bool,
         part: range | None = None,
     ) -> torch.Tensor:
-        """Return the sum of the amounts of the vertices that lead to each vertex within each limit,
-        (limits, n) of float64 on the CPU; `from_source`: that each vertex leads to.
+        """Return for each limit and vertex the sum of the amounts of the vertices from which it is
+        within the limit, (limits, n) of float64 on the CPU; `from_source`: of those that are within
+        the limit from it.
 
         Args:
             limits: 1-D, of the dtype of the weights on the CPU.

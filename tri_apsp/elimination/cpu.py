@@ -18,9 +18,9 @@ from tri_apsp.paths.following import Paths, in_order
 _KEPT_BYTES = 64 << 20
 # Up to this many rows per thread are swept one by one; more are swept as vectors of lanes.
 _SINGLE_ROWS = 3
-# The most label values that are held at a time, and that the columns of a table have.
+# The most label values held at a time, and in the columns of a table.
 _LABEL_VALUES, _COLUMN_VALUES = 1 << 28, 1 << 24
-# Rows of a table, and pairs, of a task.
+# Rows of a table, and pairs, per task.
 _ROWS, _PAIRS = 16, 1 << 12
 
 
@@ -37,7 +37,7 @@ class _Labels(NamedTuple):
 
 
 class CpuSweeps(Sweeps):
-    """By Numba."""
+    """Sweeps by Numba."""
 
     engine = "cpu"
 
@@ -45,7 +45,8 @@ class CpuSweeps(Sweeps):
         super().__init__(elimination, torch.device("cpu"))
         tree = elimination.tree
         self._tree = tree.offsets, tree.ancestors, tree.parents
-        # Memory of finished tasks: the system takes longer to clear new memory than a sweep takes.
+        # Memory of finished tasks, to be reused: the system takes longer to clear new memory than a
+        # sweep takes.
         self._slabs = list[Array]()
 
     def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -72,7 +73,7 @@ class CpuSweeps(Sweeps):
 
             self._run(solve_one, [(s,) for s in range(len(starts))], 1)
             return torch.from_numpy(d)
-        # With few rows, narrow vectors give each thread some.
+        # With few rows, vectors are narrow, so that every thread has rows.
         is_few = len(starts) < thread_count() * kernels.lanes_of(d.dtype, kernels.MANY)
         width = kernels.FEW if is_few else kernels.MANY
         lanes = kernels.lanes_of(d.dtype, width)
@@ -280,7 +281,7 @@ class CpuSweeps(Sweeps):
     def _parts_of_pairs(
         self, sources: torch.Tensor, targets: torch.Tensor
     ) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield the numbers and the positions of pairs whose labels fit the memory together."""
+        """Yield blocks of pairs whose labels fit in memory: their numbers and positions."""
         positions = self.elimination.tree.positions
         starts, ends = positions[sources.numpy()], positions[targets.numpy()]
         waiting = [np.argsort(starts, kind="stable")]
@@ -301,7 +302,7 @@ class CpuSweeps(Sweeps):
         return touched, np.concatenate(([0], (tree.depths[touched] + 1).cumsum(dtype=np.int64)))
 
     def _labels(self, starts: Array, ends: Array) -> tuple[_Labels, _Labels]:
-        """Return the labels up of starts, and down of ends."""
+        """Return the upward labels of starts, and the downward labels of ends."""
         from tri_apsp.kernels.cpu.labels import labels
 
         elimination, tree = self.elimination, self.elimination.tree

@@ -11,8 +11,8 @@ from tri_apsp.engines.cpu_tasks import Array, run_apart, thread_count
 
 # Parts of at most this many vertices are one task, which takes some milliseconds.
 _TASK_VERTICES = 4096
-# The whole graph is halved in the better of this many ways, whatever the number of threads, so that
-# the order does not depend on it.
+# The first bisection is the better of this many, whatever the number of threads, so that the order
+# does not depend on it.
 _FIRST_BISECTIONS = 2
 
 _Part = tuple[Array, Array, Array, int]
@@ -31,9 +31,9 @@ def nested_dissection(offsets: Array, neighbours: Array, most_fill: float) -> Ar
     Args:
         offsets: (n + 1,) of int64.
         neighbours: of int32, of each vertex ascending, without loops.
-        most_fill: the most edges per vertex that the filled graph may have. Their number is
-            estimated, and mostly too low: the vertices of a separator become adjacent to each
-            other, but edges to other separators are not counted.
+        most_fill: the most edges per vertex that the filled graph may have. Their number is usually
+            underestimated: edges between the vertices of one separator count, but those to other
+            separators do not.
 
     Cost: about n log(n) steps for graphs with small separators; 40 ms for the roads of Luxembourg
     (114 599 vertices) on two cores.

@@ -21,25 +21,25 @@ from tri_apsp.memory import is_small, memory_for
 from tri_apsp.paths.following import Paths
 from tri_apsp.semirings import dtype_name, no_edge
 
-# Narrow records have slots below this, and vertices below that; see kernels.nvidia.sweeps.
+# Slots and vertices of narrow records are below these limits; see kernels.nvidia.sweeps.
 _NARROW_SLOTS, _NARROW_VERTICES = (1 << 12) - 2, 1 << 19
-# Programs per multiprocessor from which lanes alone keep a GPU busy. With fewer, the tree is
-# divided into subtrees of at most these shares of its vertices, one launch for each share: for few
-# lanes, and for so many that the first launch alone keeps it busy.
+# With this many programs per multiprocessor, lanes alone saturate a GPU. With fewer, the tree is
+# divided into subtrees of at most these shares of its vertices, one launch per share: for few
+# lanes, and for more lanes, with which one level of subtrees saturates it.
 _PROGRAMS_PER_UNIT = 4
 _FEW_SHARES, _MANY_SHARES = (1 / 8, 1 / 64, 1 / 512), (1 / 20,)
-# Vertices of a subtree that is worth a task of its own, and of a tree that is worth dividing.
+# The fewest vertices of a subtree with a task of its own, and of a tree that is divided.
 _SMALLEST_PART, _SMALLEST_TREE = 64, 4096
-# Bytes of labels, and of the distances of a slab, at a time; a slab takes this share of the free
-# memory at most.
+# The most bytes of labels, and of the distances of a slab, that are held at a time; a slab takes at
+# most this share of the free memory.
 _LABEL_BYTES, _SLAB_BYTES, _SLAB_SHARE = 1 << 30, 2 << 30, 0.25
-# Bytes of the values that programs keep in device memory, where shared memory does not hold them.
+# The most bytes of values in device memory, where shared memory does not hold them.
 _SPILLED_BYTES = 1 << 30
-# Lanes of such a program.
+# Lanes of a program with values in device memory.
 _SPILLED_LANES = 64
 # Edges that a climb takes at a time, for trees of fewer and of more edges per vertex than _DENSE.
 _CLIMB_EDGES, _DENSE = (32, 128), 8
-# Tiles of the kernels that write rows and predecessors, and of tables and pairs.
+# Tiles of the kernels of rows, predecessors, tables and pairs.
 _ROWS_TILE = {"VERTICES": 64, "LANES": 64}
 _PREDECESSORS_TILE = {"VERTICES": 32, "LANES": 32, "num_warps": 4}
 _TABLE_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "GROUP_M": 8}
@@ -61,8 +61,8 @@ class _Shape(NamedTuple):
 
 
 def _shapes_of(config: NvidiaConfig, itemsize: int) -> list[_Shape]:
-    """Return the shapes for values of some bytes, widest first: that of the configuration, those of
-    fewer warps, and the narrowest.
+    """Return the shapes for values of `itemsize` bytes, widest first: that of the configuration,
+    those of fewer warps, and the narrowest.
     """
     lanes = 1 if itemsize == 8 else config.sweep_lanes
     shapes = [_Shape(lanes, warps) for warps in (4, 2, 1) if warps <= config.sweep_warps]
@@ -91,7 +91,7 @@ def kernel_constants(
     Args:
         name: without "_kernel".
         dtype: of values.
-        wide: whether records are.
+        wide: whether records are wide.
         is_dense: whether the tree has many edges per vertex.
     """
     step = 4 if dtype.itemsize == 8 or not wide else 8
@@ -115,15 +115,16 @@ def kernel_constants(
 def sweep_constants(
     mode: str, dtype: torch.dtype, shape: _Shape, slots: int, unroll: int, *, wide: bool
 ) -> dict[str, Any]:
-    """Return the constants and the warps of the sweep of kernels.nvidia, but CLAMPS and PRELOADS.
+    """Return the constants and the warps of the sweep of kernels.nvidia, without CLAMPS and
+    PRELOADS.
 
     Args:
         mode: "rows", "totals" or "within".
         dtype: of values.
         shape: of a program.
-        slots: with the one that nobody reads.
-        unroll: records of an iteration.
-        wide: whether records are.
+        slots: their number, including the last one, for values that no position reads.
+        unroll: records per iteration.
+        wide: whether records are wide.
     """
     from tri_apsp.kernels.nvidia import sweeps as kernels
 
@@ -135,11 +136,11 @@ def sweep_constants(
 
 
 class GpuSweeps(Sweeps):
-    """By Gluon on an NVIDIA GPU whose shared memory holds the live values of at least 32 lanes,
-    else by plain Triton.
+    """Sweeps by Gluon on an NVIDIA GPU whose shared memory holds the live values of at least 32
+    lanes, else by plain Triton.
 
     Args:
-        in_shared_memory: None: wherever possible.
+        in_shared_memory: whether Gluon sweeps; None: wherever possible.
         config: its fields of sweeps; None: those tuned for the device, else the default.
     """
 
@@ -170,7 +171,7 @@ class GpuSweeps(Sweeps):
 
     @cached_property
     def _config(self) -> NvidiaConfig:
-        """Found when it is first needed, since that may read files."""
+        """Looked up on first use, since that may read files."""
         if self._in_shared:
             found = tuned.find("nvidia", self.device, self._dtype, n=self._tree.n, sweep=True)
         else:
@@ -179,14 +180,14 @@ class GpuSweeps(Sweeps):
         return found
 
     def rows_together(self) -> int:
-        # Time grows from where lanes alone keep the GPU busy; half of that costs about as much.
+        # The GPU is saturated by about twice this many rows; fewer take about the time of one.
         return 16 * describe(self.device).units
 
     def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
-        """Return all distances, in `out` where its columns are contiguous.
+        """Return all distances, in `out` if its last stride is 1.
 
-        Cost: a few operations per column and edge of the filled graph; labels of some columns at a
-        time.
+        Cost: a few operations per column and edge of the filled graph; memory for the labels of a
+        block of columns.
         """
         n = self._tree.n
         if out is None or out.stride(-1) != 1:
@@ -221,7 +222,7 @@ class GpuSweeps(Sweeps):
                 not_closer = torch.zeros(count, dtype=torch.int32, device=self.device)
         if not count:
             return d, pred, not_closer
-        # Lanes by position: those near each other have common ancestors.
+        # Lanes are sorted by position, since neighbours have common ancestors.
         starts = self._tree.positions[sources.numpy()]
         order = np.argsort(starts, kind="stable").astype(np.int32)
         with current(self.device):
@@ -252,7 +253,7 @@ class GpuSweeps(Sweeps):
         return d, pred, not_closer
 
     def _slab_width(self, count: int) -> int:
-        """Return the lanes of a slab, of `count` lanes in all."""
+        """Return the lanes per slab, for `count` lanes in all."""
         column = self._tree.n * self._dtype.itemsize
         if is_small(count * column, self.device) and count * column <= _SLAB_BYTES:
             return count
@@ -285,7 +286,7 @@ class GpuSweeps(Sweeps):
 
     def pairs(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         out = torch.empty(len(sources), dtype=self._dtype, device=self.device)
-        # Pairs whose different vertices have labels that fit at a time; mostly all of them.
+        # Pairs per block, so that the labels of their distinct vertices fit; usually all pairs.
         step, limits = max(1, self._lanes_together(0.5)), self._limits_of(limit)
         if min(len(sources), self._tree.n) <= step:
             step = len(sources)
@@ -311,7 +312,7 @@ class GpuSweeps(Sweeps):
     def totals(self, *, from_source: bool, part: range | None = None) -> Totals:
         sums = torch.float64 if self._dtype.is_floating_point else torch.int64
         with current(self.device):
-            # Lanes by position; a vertex finds its own by its position.
+            # Lanes are in the order of positions; the last step reorders them by vertex.
             n, device = self._tree.n, self.device
             total = torch.zeros(n, dtype=sums, device=device)
             reached = torch.zeros(n, dtype=torch.int32, device=device)
@@ -369,7 +370,7 @@ class GpuSweeps(Sweeps):
 
     @property
     def _width(self) -> int:
-        """Values of a label: two at the end are of no vertex, so that two may be read ahead."""
+        """Values per label; the last two are of no vertex, since a kernel reads up to two ahead."""
         return self._tree.height + 2
 
     def _lanes_together(self, share: float) -> int:
@@ -436,7 +437,9 @@ class GpuSweeps(Sweeps):
         limits: torch.Tensor | None = None,
         amounts: torch.Tensor | None = None,
     ) -> None:
-        """Sweep over all positions with some lanes: "rows" go to `out`, else totals to `sums`."""
+        """Sweep over all positions for the lanes of `labels`: "rows" go to `out`, else totals to
+        `sums`.
+        """
         lanes = len(labels)
         shape = self._shape(lanes)
         block = _SPILLED_LANES if shape is None else shape.block
@@ -515,7 +518,7 @@ class GpuSweeps(Sweeps):
         return 4 * sum(_allocations_of(shape, slots, self._dtype.itemsize, self._wide))
 
     def _shape(self, lanes: int) -> _Shape | None:
-        """Return the widest shape for some lanes that fits shared memory; None: none fits."""
+        """Return the widest shape for some lanes that fits shared memory, None if none fits."""
         if not self._in_shared:
             return None
         *wide, narrow = _shapes_of(self._config, self._dtype.itemsize)
@@ -525,8 +528,8 @@ class GpuSweeps(Sweeps):
         return next((shape for shape in shapes if self._shared_bytes(shape) <= most), None)
 
     def _levels(self, groups: int) -> tuple[int, ...]:
-        """Return the most vertices of subtrees that are tasks, one number for each launch but the
-        first; () if lanes alone keep the GPU busy.
+        """Return the most vertices of a subtree that is a task, for each launch after the first; ()
+        if lanes alone saturate the GPU.
         """
         wanted = _PROGRAMS_PER_UNIT * describe(self.device).units
         if groups >= wanted or self._tree.n < _SMALLEST_TREE:
@@ -534,7 +537,7 @@ class GpuSweeps(Sweeps):
         shares = _MANY_SHARES if groups >= wanted * _MANY_SHARES[0] else _FEW_SHARES
         return tuple(max(_SMALLEST_PART, int(share * self._tree.n)) for share in shares)
 
-    # What lies on the device
+    # Data on the device
 
     def _records(self, levels: tuple[int, ...], from_source: bool) -> tuple[Schedule, torch.Tensor]:
         """Return a schedule, and its records with the weights of a sweep."""
@@ -584,7 +587,7 @@ class GpuSweeps(Sweeps):
         return self._kept(("lists",), copy)
 
     def _kept(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """Return what depends on the tree and the device alone; made once."""
+        """Return data that depends on the tree and the device alone, made on first use."""
         known, key = self._tree.on_devices, (*key, self.device)
         if key not in known:
             known[key] = make()

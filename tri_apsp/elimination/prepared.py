@@ -39,12 +39,12 @@ from tri_apsp.graphs.sparse import (
 )
 from tri_apsp.messages import counted, parsing, shown
 
-# The most edges per vertex of the filled graph, of which the order has a lower bound. The roads of
-# Luxembourg have 2, a triangulation of 65 536 points 25, a grid of 316 x 316 28; random graphs of 4
-# edges at each vertex have thousands.
+# The most edges per vertex of the filled graph, of which dissection returns a lower bound. The
+# roads of Luxembourg have 2, a triangulation of 65 536 points 25, a grid of 316 x 316 28; random
+# graphs of 4 edges at each vertex have thousands.
 _MOST_FILL = 32
 LEAST_LEVELS = 27
-"""The levels of a breadth-first search from which on numbers of edges are found by elimination."""
+"""From this many levels of a breadth-first search on, numbers of edges are found by elimination."""
 # Written into files; another version is refused.
 _VERSION = 1
 # The arrays of a file, with the kinds of dtypes and the dimensions that they may have.
@@ -94,7 +94,7 @@ class PreparedGraph(SparseGraph):
 
     @property
     def summary(self) -> str:
-        """Size, order, fill-in, height and live slots, and what they are good for, as lines."""
+        """Size, order, fill-in, height and live slots, and what they mean for queries, as lines."""
         lines = [f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.edges, 'edge')}"]
         tree = self.tree
         if tree is None:
@@ -331,7 +331,7 @@ class PreparedGraph(SparseGraph):
                 part = found[name]
                 is_valid = part.dtype.kind in kinds and part.ndim == dimensions
                 if is_valid and part.dtype.kind == "U":
-                    # NumPy would make Python strings of anything.
+                    # NumPy would convert any object to a string.
                     part.tobytes().decode("utf-32")
                 if not is_valid or not part.dtype.isnative:
                     raise ValueError(f"its {name} are {part.dtype} of shape {part.shape}")
@@ -353,7 +353,7 @@ class PreparedGraph(SparseGraph):
 
 
 def _checked_lists(path: object, offsets: Array, vertices: Array, weights: Array) -> EdgeLists:
-    """Return the edges of a file, which must be those of a graph as it is kept."""
+    """Return the edges of a file, which must be in the form in which a graph keeps them."""
     lists = EdgeLists(*map(torch.from_numpy, (offsets, vertices, weights)))
     if are_lists(lists.offsets, lists.vertices, lists.weights):
         n = len(offsets) - 1
@@ -379,7 +379,7 @@ def _labels_as_array(labels: Labels) -> tuple[str, Array]:
 
 
 def _labels_of_array(kind: str, values: Array) -> Labels:
-    """Return the labels of which _labels_as_array made an array.
+    """Return the labels from an array that _labels_as_array made.
 
     Raises:
         ValueError: they do not ascend, or are of another kind.

@@ -1,5 +1,5 @@
-"""What the programs of a sweep on a GPU do, without weights: tasks of an elimination tree, and the
-records of their edges.
+"""The schedule of a sweep on a GPU, without weights: tasks of an elimination tree, and the records
+of their edges.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class Schedule:
-    """Tensors on a device. See tri_apsp.kernels.nvidia.sweeps.
+    """A schedule as tensors on a device; tri_apsp.kernels.nvidia.sweeps shows an example.
 
     Attributes:
-        words: (records, words of a record) of int32, where weights are 0.
-        edges: (2, records) of int64, the edges of each record; tree.edges: none.
+        words: (records + CHUNK, words per record) of int32, with weights of 0.
+        edges: (2, records) of int64, the edges of each record; tree.edges means none.
         tasks: (tasks, 8) of int32.
         preloads: (preloads, 2) of int32.
-        launches: the first task of each launch, and their number.
-        slots: with the one that nobody reads.
+        launches: the first task and the number of tasks of each launch.
+        slots: their number, including the last one, for values that no position reads.
     """
 
     words: torch.Tensor
@@ -59,7 +59,8 @@ def schedule_of(
     )
     lists = tree.offsets, tree.edge_slots, tree.slots, tree.vertices
     words, edges, firsts = kernels.records_of(order, begins, *lists, unused, unroll, CHUNK, wide)
-    # Values that tasks read: of the ancestors of their roots, in fours.
+    # Values of earlier tasks that a task reads: of the ancestors of its root, padded to a multiple
+    # of four.
     read = [tree.ancestors[tree.offsets[r] : tree.offsets[r + 1]] for r in roots if levels]
     read = [np.append(x, np.repeat(x[:1], -len(x) % 4)) for x in read]
     ancestors = np.concatenate([np.empty(0, np.int32), *read])

@@ -11,7 +11,7 @@ import numpy as np
 from tri_apsp.engines.cpu_tasks import Array, run_apart
 from tri_apsp.graphs.sparse import SparseGraph
 
-# Subtrees that threads take side by side have at most this share of the positions.
+# Subtrees that threads process in parallel have at most this share of the positions.
 _PART = 1 / 16
 
 
@@ -80,8 +80,8 @@ class EliminationTree:
 
     @cached_property
     def depth_minima(self) -> Array:
-        """(levels, n) of int32: the smallest of 2^level depths from each position on, for as many
-        as there are.
+        """(levels, n) of int32: the smallest of the 2^level depths from each position on, or of as
+        many as are left.
         """
         rows = [self.depths]
         while 2 << (len(rows) - 1) <= self.n:
@@ -133,7 +133,7 @@ class EliminationTree:
 
     @cached_property
     def parts(self) -> list[Array]:
-        """Positions, ascending, of subtrees that depend on none of each other; last those of the
+        """The positions, ascending, of each group of independent subtrees; last, those of the
         vertices above them.
         """
         most = max(1, int(_PART * self.n))
@@ -144,7 +144,7 @@ class EliminationTree:
         is_root[has_parent] &= ~is_part[self.parents[has_parent]]
         roots = np.flatnonzero(is_root)
         parts = [np.arange(root, self.ends[root]) for root in roots]
-        # Small neighbouring subtrees together.
+        # Join small neighbouring subtrees.
         joined, size = list[list[Array]](), most
         for part in parts:
             if size + len(part) > most:

@@ -1,4 +1,6 @@
-"""The weights of the filled graph of an elimination tree, set as often as the weights change."""
+"""The weights of the filled graph of an elimination tree, computed anew whenever the weights
+change.
+"""
 
 from __future__ import annotations
 
@@ -70,8 +72,8 @@ def customize(
     tree: EliminationTree, graph: SparseGraph, weight_indices: Array
 ) -> Elimination | None:
     """Return the elimination of a graph whose tree this is, on the CPU; None if there is a negative
-    cycle or loop, or if a path beside negative weights may weigh so much that sums with no_edge are
-    ambiguous.
+    cycle or loop, or if weights are negative and a path may weigh so much that sums with no_edge
+    are ambiguous.
 
     Args:
         weight_indices: what tree.weight_indices_of returns of the graph.

@@ -1,4 +1,5 @@
-"""Device code only: what a GPU program or a CPU core runs. tri_apsp.engines launches it.
+"""Device code only: what a GPU program or a CPU core runs. tri_apsp.engines launches it. One file
+is for tests and readers: nvidia/exponents_model.py, a kernel in NumPy.
 
 Every kernel computes on min-plus matrices: a sum takes the place of a product, and a minimum that
 of a sum. One folder per engine, one file per kernel:
@@ -24,7 +25,7 @@ pseudo-code at the top:
     cpu/sweeps.py             rows, nearest sources and totals
     cpu/labels.py             tables, pairs and paths
     shared/sweeps.py          climbs, sweeps, tables and pairs on a GPU
-    nvidia/sweeps.py          the sweep with live values in shared memory, and what a schedule is
+    nvidia/sweeps.py          the sweep with live values in shared memory, and a schedule by example
 
 Arguments are pointers, then sizes, then strides (`stride_am` is that of A from row to row,
 `stride_ab` from graph to graph of a batch), then constexprs in capitals; a kernel for two products

@@ -3,8 +3,8 @@ potential changed, in Numba.
 
 A potential of floats is the unevaluated sum of two float64, `high` + `low`, with twice as many
 digits as one: a cycle whose weight is tiny beside the potentials of its vertices is found too
-(Dekker, A Floating-Point Technique for Extending the Available Precision, 1971). Of integers,
-`high` is exact, and `low` 0.
+(Dekker, A Floating-Point Technique for Extending the Available Precision, 1971). For integers,
+`high` is exact, and `low` is 0.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def _plus(high, low, weight, allowance):
     # The rounding error of `total`, exactly, and what is too small for it.
     part = total - high
     rest = (high - (total - part)) + (weight - part) + (low + allowance * abs(weight))
-    rest = rest if rest == rest else 0 * weight  # NaN, where the sum is beyond a float
+    rest = rest if rest == rest else 0 * weight  # NaN where the sum overflows
     new = total + rest
     rest = rest - (new - total)
     return new, rest if rest == rest else 0 * weight
@@ -54,8 +54,8 @@ def bellman_ford(
         cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of
             the component.
     """
-    # The queue is a ring of all vertices that are not left out: first those behind no cycle, in an
-    # order in which each is taken once.
+    # The queue is a ring of all vertices that are not left out: first those to which no cycle
+    # leads, in an order in which each is processed once.
     n = len(labels)
     left, queue, capacity = labels >= 0, np.empty(n, np.int64), 0
     if w.ndim == 1:
@@ -78,7 +78,7 @@ def bellman_ford(
         label, known, rest = labels[k], high[k], low[k]
         if cycles[label] < 0:
             if w.ndim == 2:
-                # First whether any potential falls, in a loop without stores.
+                # First test whether any potential falls, in a loop without stores.
                 begin, lower = 0, 0
                 for j in range(n):  # LLVM vectorizes this loop
                     total = _plus(known, rest, high.dtype.type(w[k, j]), allowance)
@@ -116,7 +116,8 @@ def find_cycles(parents, labels, cycles):
     """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where
     one is found first.
     """
-    # seen[v] is 1 + the start of the walk that came to v; to meet one's own walk is a cycle.
+    # seen[v] is 1 + the start of the walk that came to v; a walk that meets itself has found a
+    # cycle.
     seen = np.zeros(len(parents), np.int64)
     for start in range(len(parents)):
         vertex = start

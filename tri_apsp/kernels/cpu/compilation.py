@@ -1,7 +1,7 @@
 """Compiling kernels by Numba, and where their machine code is kept.
 
-Numba would keep it beside the kernels, where a package is left behind that is removed; so it is
-kept in the user's cache directory. A file there that cannot be read, such as one that was cut
+Numba would keep it beside the kernels, where it would remain after the package is uninstalled; so
+it is kept in the user's cache directory. A file there that cannot be read, such as one that was cut
 short, is written again.
 
 Kernels copy arrays in loops. With a slice, as in a[:n] = b, Numba also compiles the message of an
@@ -47,7 +47,7 @@ class _Locator(caching._CacheLocator):
         return str(cache / f"kernels-{clone}")
 
     def get_source_stamp(self) -> tuple[Any, ...]:
-        # A kernel has the code of those that it calls in it, also of those in other files.
+        # The code of a kernel includes that of the kernels that it calls, in other files too.
         stats = (path.stat() for path in sorted(_FOLDER.glob("*.py")))
         return tuple((stat.st_mtime, stat.st_size) for stat in stats)
 
@@ -69,7 +69,7 @@ class _Cache(caching.FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # whatever Python raises of bytes that are no pickle
+        except Exception:  # any error that bytes raise that are no pickle
             with suppress(OSError):
                 self.flush()
             return None

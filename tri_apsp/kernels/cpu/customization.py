@@ -27,14 +27,15 @@ def customize(
     part,
     feasible,
 ):
-    """Lower the weights of the edges from some positions, whose other descendants have theirs.
+    """Lower the weights of the edges from some positions; those from descendants outside `part` are
+    final.
 
     Args:
         offsets, ancestors, by_ancestor, descents, descendants: of filled_edges.
         upward, downward: [edges]; of symmetric weights the same array.
         part: the positions, ascending.
         feasible: [1] of bool, set to False if a cycle through a descendant weighs less than 0;
-            where it is False, this ends soon.
+            where it is False, the kernel ends early.
     """
     place = np.empty(len(offsets), np.int64)
     for v in part[::-1]:
@@ -67,7 +68,7 @@ def middle_positions(
     """middles [2, edges] <- the descendant through which the lightest path of each edge leads,
     upward and downward; it stays where the edge of the graph weighs as little.
 
-    Of several lightest paths, one of the fewest edges counts, which passes no vertex twice also
+    Of several lightest paths, one of the fewest edges is taken, which passes no vertex twice even
     where cycles weigh 0.
 
     Args:

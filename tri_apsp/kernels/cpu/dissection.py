@@ -26,7 +26,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 _LEAF = 120
 # Vertices are merged until at most this many are left, or a step leaves more than this share.
 _COARSEST, _STALLED = 80, 0.9
-# The vertices among which the next one to be merged is chosen at random, less one.
+# One less than the number of vertices among which the next one to be merged is chosen at random.
 _SHUFFLED = 255
 # The tries of a bisection, which share the scales with more than 1 / _SHARED of the vertices.
 _TRIES, _SHARED = 3, 4
@@ -41,9 +41,9 @@ _PASSES, _FUTILE_MOVES = 6, 80
 # Vertices of degrees up to this are eliminated first, in at most so many rounds for degree 1 and
 # for each further degree: a round can add 1 to the height of the tree.
 _REDUCED_DEGREE, _LEAF_ROUNDS, _ROUNDS = 3, 16, 32
-# Vertices are not searched for in lists longer than this.
+# Lists longer than this are not searched for a vertex.
 _LONG = 32
-# Of the type int64: Numba would compile functions once more for literals.
+# As int64: Numba would compile functions once more for literals.
 _SIDE_0, _NO_MOVES, _COARSEST_SCALE = np.int64(0), np.int64(0), np.int64(_COARSEST)
 
 
@@ -88,7 +88,7 @@ def _find(lists, ends, a, b):
 
 @_inner
 def _replace(lists, ends, used, left, a, v, b):
-    """Put b into the list of a in the place of v, which is not left; behind a long list.
+    """Replace v, which is eliminated, by b in the list of a; append b to a long list.
 
     A list that is full drops the vertices that are not left, and moves if that does not help.
     """
@@ -269,7 +269,8 @@ def _match(graph, heaviest, seed):
     count = 0
     visits = np.arange(n)
     for i in range(n):
-        # At random, since matchings in the given order follow its pattern; but near in memory.
+        # Visit vertices at random, since matchings in the given order follow its pattern; but near
+        # each other in memory.
         seed = _next(seed)
         j = min(i + ((seed >> 8) & _SHUFFLED), n - 1)
         v = visits[j]
@@ -395,8 +396,8 @@ def _best_move(cut):
 
 @_inner
 def _value(total, largest):
-    """Return what a good cut has little of: the weight of the separator, and of the heavier side
-    beyond the largest; then the difference of the sides.
+    """Return the cost of a cut: the weight of the separator, plus that of the heavier side beyond
+    `largest`; then, between equal costs, the difference of the sides.
     """
     excess = max(0, max(total[0], total[1]) - largest)
     return total[2] + excess, abs(total[0] - total[1])
@@ -407,7 +408,7 @@ def _refine(graph, cut, largest):
     """Make the separator lighter by moves of its vertices; side and total are set before and after.
 
     Each pass moves vertices to one side, first to the heavier one and then in turn: the best moves,
-    whether their gains are positive or not. It returns to the best state that it met.
+    whether their gains are positive or not. It ends in the best state that it reached.
     """
     side, _, separator, _, total = cut
     n = len(side)

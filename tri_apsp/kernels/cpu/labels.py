@@ -86,7 +86,7 @@ def table(parents, depths, ends, up, begins, starts, down, before, missing, limi
 def _common(depths, minima, s, t):
     """Return the number of common ancestors of two positions, themselves included.
 
-    Of a preorder, it is the smallest depth behind the first of them, up to the other.
+    In a preorder, it is the smallest depth after the first of them, up to the other.
 
     Args:
         minima: [levels, n], the smallest of 2^level depths from each position on.
@@ -178,7 +178,7 @@ def paths_of_pairs(
 
 @kernel
 def _climbed(tree, weights, labels, p, depth):
-    """Return the positions by which the value at a depth of the label of p came about, from p to
+    """Return the positions of the path that gave the value at a depth of the label of p, from p to
     the ancestor of that depth.
     """
     offsets, ancestors, depths = tree

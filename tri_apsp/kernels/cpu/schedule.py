@@ -1,5 +1,5 @@
 """The schedule of a sweep on a GPU, in Numba: which task takes each position of an elimination
-tree, and the records of its edges. tri_apsp.kernels.nvidia.sweeps says what a record is.
+tree, and the records of its edges. tri_apsp.kernels.nvidia.sweeps shows the records of an example.
 """
 
 import numpy as np
@@ -55,9 +55,9 @@ def records_of(order, begins, offsets, edge_slots, slots, vertices, unused, unro
     Args:
         order, begins: of tasks_of.
         offsets, edge_slots, slots, vertices: of the tree.
-        unused: the slot that nobody reads.
-        unroll: of which the records of a task are a multiple.
-        chunk: records of nothing at the end.
+        unused: the slot of values that no position reads.
+        unroll: the records of a task are padded to a multiple of this.
+        chunk: the number of zero records after the last task, since chunks are copied whole.
 
     Returns:
         (records + chunk, 4 or 8) of int32, with weights of 0; (2, records) of int64, where

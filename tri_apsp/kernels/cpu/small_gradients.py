@@ -10,8 +10,8 @@ Numba.
             for each k, descending: where m[i, j] = k, move s[i, j] to s[i, k] and to s[k, j]
         gradient = s
 
-tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of equal paths has the
-gradient. `relax` is that of small_graphs.py.
+tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of several equal paths
+gets the gradient. `relax` is that of small_graphs.py.
 """
 
 from functools import cache, partial
@@ -56,7 +56,7 @@ def _find_gradients(gradient, g, w, d, width):
         m[:] = -1
         for i in range(n):
             for j in range(n):
-                # Without a path the weight may be anything: it may lie in the padding.
+                # Without a path the weight is arbitrary: it may lie in the padding.
                 reached = distances[i, j] < np.inf
                 total = weights[i, j] + (p[i] - p[j])
                 total = total if total > 0 else 0

@@ -11,8 +11,8 @@ the first k of that slice.
                                                            # read from global memory
 
 Read product.py first. A slice costs its product, and a comparison, a selection and a minimum for
-each element of the tile; so the search takes little longer than the product. To compare every sum
-would take half as many instructions again.
+each element of the tile; so the search takes little longer than the product. Comparing every sum
+would take 50% more instructions.
 """
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon, wait_group
@@ -117,7 +117,7 @@ def _argmin_kernel(
     A program owns one tile of one graph. The grid is one-dimensional: the tiles of one graph after
     another.
     """
-    # Program id to tile. Triton takes a size of 1 for a constant, which has no dtype.
+    # Program id to tile. Triton turns a size of 1 into a constant, which has no dtype.
     n, stride_am = gl.to_tensor(n), gl.to_tensor(stride_am)
     tiles = gl.cdiv(m, BLOCK_M) * gl.cdiv(n, BLOCK_N)
     pid_b = (gl.program_id(0) // tiles).to(gl.int64)

@@ -10,8 +10,8 @@ Read tile_closure.py first: what a program does with one or two tiles.
 
 The diagonal tiles form a chain: each needs the one before. Where a graph has several programs,
 program 0, the diagonal program, closes diagonal tiles and does nothing else; the update programs,
-all others, update the panels and the remainder. The diagonal program runs ahead: it brings the next
-diagonal tile up to date itself, by two products of tiles that are not yet updated.
+all others, update the panels and the remainder. The diagonal program works one step ahead: it
+updates the next diagonal tile itself, by two products of tiles that are not yet updated.
 
     diagonal program:                                       # T [TILE, TILE] stays in registers
         T = D[0, 0]
@@ -342,8 +342,8 @@ def _run_single_program(matrix, smem, CLOSURE: gl.constexpr):
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     for step in range(2 * gl.cdiv(n, TILE)):
         k, phase = step // 2, step % 2
-        # A tile is closed inside this loop over phases: in an outer loop over k, registers would
-        # spill meanwhile.
+        # A tile is closed inside this loop over phases: a loop over k around this one would spill
+        # registers.
         if phase == 0:
             start, before = k * TILE, (k - 1) * TILE
             tile = _load(matrix, start, start, TILE, TILE, ACC, NO_EDGE)
@@ -354,7 +354,8 @@ def _run_single_program(matrix, smem, CLOSURE: gl.constexpr):
             tile = close_tile(tile, smem, CLOSURE)
             _store(matrix, start, start, tile, ACC)
             barrier()
-        # d_ptr stands for a counter, which is not read, since 0 signals are waited for.
+        # d_ptr takes the place of the counter, which is not read where there is no signal to wait
+        # for.
         _update_phase(matrix, phase, k, 0, 1, smem, d_ptr, 0, CLOSURE)
         barrier()
 

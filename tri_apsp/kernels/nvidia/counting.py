@@ -35,8 +35,8 @@ def _counting_kernel(
     """C <- C or A B, where A and B were unpacked before; C may be the matrix that one of them was
     unpacked from.
 
-    A program owns one tile of one graph. Columns past n are computed as the first one of the tile,
-    and not stored.
+    A program owns one tile of one graph. Columns past n repeat the first column of the tile, and
+    are not stored.
     """
     # Program id to tile.
     pid_m, pid_n = tile_of_program(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)

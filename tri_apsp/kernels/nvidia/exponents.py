@@ -1,7 +1,7 @@
 """C <- min(C, A B) by exponents on the tensor cores of compute capability 9.x, in Gluon.
 
 Read shared/exponents.py first: it states the arithmetic, with an example, and what the letters are.
-exponents_model.py computes the same in a few lines of NumPy.
+exponents_model.py is the same arithmetic in NumPy.
 
     for each tile of C:                            # one program of eight warps
         y = 0                                      # scores [BLOCK_M, BLOCK_N], two per word
@@ -15,8 +15,8 @@ exponents_model.py computes the same in a few lines of NumPy.
 If too few of the tiles computed so far are certain, a program computes nothing and reports its
 tile.
 
-The parts in time, for BUFFERS = 6. A part is copied four steps before it is multiplied; the copy
-begins once all warps have multiplied the part that its buffer held, which was two steps ago:
+Timeline of the parts, for BUFFERS = 6. A part is copied four steps before it is multiplied; the
+copy begins once all warps have multiplied the part that its buffer held, which was two steps ago:
 
     step        0          1          2          3          4          5          6
     copied      4          5          6          7          8          9          10
@@ -46,7 +46,7 @@ from tri_apsp.kernels.nvidia.product import tile_of_program
 @gluon.jit
 def _decode(y, sums, r, c):
     """Return max(y, r + c + w) for y [M, N // 2], sums [M, N], scores r [M, 1] and c [1, N // 2];
-    words but for the sums.
+    all but the sums are words.
     """
     M: gl.constexpr = sums.shape[0]
     N: gl.constexpr = sums.shape[1]

@@ -44,9 +44,9 @@ values of k it reads 8 x 4 values of A and 4 x 8 of B from shared memory, 16 loa
 computes 256 sums and minima. The threads of a block that lie side by side read the same values of
 A, and those below each other the same values of B: shared memory sends such a value once.
 
-The stages in time, for NUM_STAGES = 3. Slice s is copied to buffer s % 3, from step s - 2 on (in
-general, from step s - NUM_STAGES + 1 on), and used in step s. A step starts a copy into the buffer
-that the step before used:
+Timeline of the stages, for NUM_STAGES = 3. Slice s is copied to buffer s % 3, from step s - 2 on
+(in general, from step s - NUM_STAGES + 1 on), and used in step s. A step starts a copy into the
+buffer that the step before used:
 
                 prologue   step 0     step 1     step 2     step 3     step 4
     buffer 0    copy 0 ... use 0      copy 3 .............. use 3      copy 6 ...

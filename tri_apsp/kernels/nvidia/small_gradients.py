@@ -11,8 +11,8 @@ Gluon, in registers.
             for each k, descending: where M[i, j] = k, move S[i, j] to S[i, k] and to S[k, j]
         gradient = S
 
-So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between
-the two ends is least. Each sum is added up in the same order in every run.
+Of paths with equal sums, the edge itself is taken first, then the path whose greatest intermediate
+vertex is least. Each sum is added up in the same order in every run.
 
 The potentials p leave no weight negative and change no path: the sums of all paths from i to j
 change by p[i] - p[j]. The rounding of W + (p[i] - p[j]) may still choose between paths that differ
@@ -25,7 +25,7 @@ M[i, j]. In a circle of such references all X would be equal, so X[i, k] has not
 k. Step k itself does not change row or column k, because X[k, k] = 0. So M[i, k] < k, and likewise
 M[k, j] < k: M would fall all the way round the circle.
 
-X, M and S are held as in small_graphs.py, which is to be read first.
+Read small_graphs.py first: X, M and S have the layout of its X.
 """
 
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
@@ -150,7 +150,7 @@ def _small_gradients_kernel(
         least = gl.min(d, 1)  # [GRAPHS, SIZE]
         potential_j = gl.expand_dims(least, 1)
         potential_i = gl.expand_dims(gl.convert_layout(least, gl.SliceLayout(2, SMALL.VALUES)), 2)
-        # Where there is no path, a weight may be anything: it may lie in the padding.
+        # Without a path the weight is arbitrary: it may lie in the padding.
         reached = (d < NO_EDGE) & (i != j)
         w_ptrs = (
             w_ptr

@@ -389,8 +389,8 @@ def _small_graphs_kernel(
             highest_w = gl.maximum(highest_w, gl.max(gl.ravel(x), 0))
         x = to_blocks(gl.where(diagonal, gl.minimum(x, 0), x), SMALL)
         # Close; weights without negative values need no clamps, and floats of them compare as bits.
-        # Indices and masks are computed again after a closure, which takes less time than registers
-        # to keep them would.
+        # Indices and masks are recomputed after a closure, which is faster than keeping them in
+        # registers.
         if _vote(gl.where(low >= 0, 0, 1)):
             d = to_values(_close(x, n, smem, STRATEGY, FLOOR, SMALL), SMALL)
             graph, i, j = graph_and_indices(group, batch, SMALL)

@@ -13,8 +13,8 @@ each other at a barrier before and after the closure:
     programs    fill their blocks of D | barrier | close D together | barrier | read their blocks
     extremes                 of W                                                      of D
 
-A closure for weights without negative values computes nothing of use if there is one: the extremes
-of W tell, and the host then launches the kernel with a closure for weights of any sign.
+A closure for non-negative weights gives wrong results if a weight is negative. The host sees that
+in the extremes of W, and launches the kernel again with a closure for weights of any sign.
 """
 
 from tri_apsp.kernels.nvidia.closure import close_matrix, tile_pointers
@@ -138,7 +138,7 @@ def _finalize(
 
     These are the lowest, the lowest on the diagonal, the highest, and the highest below NO_EDGE.
     """
-    # As in _initialize; the diagonal's minimum is apart, since it shows a negative cycle.
+    # As in _initialize; the diagonal has a minimum of its own, since that shows a negative cycle.
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC

@@ -7,7 +7,7 @@ schedule and tasks, one record at a time, without shared memory, copies and pref
     for positions p in preorder, with edges e to ancestors a:      # a lane is a source or a target
         x[p] = min(label of p if it is an ancestor of the lane's vertex, x[a] + w[e] for all e)
 
-An example. Five vertices, numbered 0 to 4, with edges 1-2 of weight 1, 1-4 of weight 2, 1-0 of
+An example. Vertices 0 to 4 have undirected edges: 1-2 of weight 1, 1-4 of weight 2, 1-0 of
 weight 5 and 4-3 of weight 4. Vertex 1 was eliminated first, then 0, 3, 4 and 2. That filled in
 edges between 2, 4 and 0, whose weights are those of the paths through 1. The tree, and the edges of
 the filled graph, each from a position to an ancestor:

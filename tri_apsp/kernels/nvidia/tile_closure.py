@@ -37,8 +37,8 @@ class ClosureConstants:
     """What the closure of a matrix is compiled for, passed from function to function as one
     constexpr.
 
-    A function that passes on a field which is no number binds it to a gl.constexpr of its own
-    first, as Triton 3.6 requires.
+    A function that passes on a field that is not a number first binds it to a gl.constexpr, as
+    Triton 3.6 requires.
 
     Attributes:
         NO_EDGE, FLOOR: the greatest and the least value to keep; FLOOR is None where no weight is
@@ -104,7 +104,7 @@ def _view_columns(
     that was stored for this.
 
     A slice may start only at a column that is known to the compiler, and q is not. OVERSIZED_VIEWS:
-    view [ROWS, N] from the first value on instead, of which the first four columns are meant.
+    view [ROWS, N] from the first value on instead, of which only the first four columns are used.
     """
     if CLOSURE.OVERSIZED_VIEWS:
         groups = smem.reinterpret(

@@ -10,9 +10,9 @@ columns. A and B are loaded in the same layout, so that the sum of a [BLOCK_M, 1
 is a broadcast within the registers of a thread. A thread then issues a few 16-byte loads for some
 hundred pairs of add and min; plain Triton cannot express that.
 
-How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU. The names on the right
-are machine instructions (SASS): VIMNMX3 takes the minimum of three values, VIADDMNMX that of one
-value and a sum of two.
+STRATEGY selects the instructions for the add and the min, by dtype, sign and GPU. The names on the
+right are machine instructions (SASS): VIMNMX3 takes the minimum of three values, VIADDMNMX that of
+one value and a sum of two.
 
     "nonnegative"  float32 without negative values, which order like their bits:
                    FADD FADD VIMNMX3 for two pairs (from sm_90)

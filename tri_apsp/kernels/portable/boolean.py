@@ -6,8 +6,7 @@ import triton
 import triton.language as tl
 
 
-# No size is specialised, since the units of sizes and strides state all that matters: rows are
-# aligned to 16 bytes.
+# Sizes are not specialised, since the units of sizes and strides already align rows to 16 bytes.
 @triton.jit(do_not_specialize=["m0", "n0", "k0", "m1", "n1", "k1", "stride_b", "stride_m", "parts"])
 def _boolean_product_kernel(
     c0_ptr,

@@ -20,7 +20,7 @@ def _closure_kernel(
     FLOOR).
 
     The block stays in registers. Row and column k are extracted by a minimum over a tile that is
-    NO_EDGE elsewhere, which needs no shared memory of our own and no barrier.
+    NO_EDGE elsewhere, which needs neither explicit shared memory nor a barrier.
     """
     # Pointers, and the block; NO_EDGE past n.
     d_ptr += tl.program_id(0).to(tl.int64) * stride_db

@@ -1,5 +1,5 @@
-"""Which term of a min-plus product is the minimum, in plain Triton: C is known, and the first term
-that equals it is searched. nvidia/argmin.py needs no C.
+"""Which term of a min-plus product is the minimum, in plain Triton: C is known, and the kernel
+searches for the first term that equals it. nvidia/argmin.py needs no C.
 """
 
 import triton
@@ -34,7 +34,7 @@ def _argmin_kernel(
     offs_c = pid_b * m * n + offs_m[:, None].to(tl.int64) * n + offs_n[None, :]
     mask_c = mask_m[:, None] & mask_n[None, :]
     c_tile = tl.load(c_ptr + offs_c, mask=mask_c, other=0)
-    # Main loop over k, from the last to the first, which remains.
+    # Main loop over k, from the last to the first, so that the first match remains.
     found = tl.full((BLOCK_M, BLOCK_N), -1, tl.int32)  # [BLOCK_M, BLOCK_N]
     for block in range(tl.cdiv(depth, BLOCK_K)):
         last = depth - 1 - block * BLOCK_K

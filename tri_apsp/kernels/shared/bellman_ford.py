@@ -58,7 +58,7 @@ def _relax_kernel(
             added = total - high
             rest = tl.load(low_ptr + k) + allowance * tl.abs(weight)
             rest += (high - (total - added)) + (weight - added)
-            rest = tl.where(rest == rest, rest, 0)  # NaN, where the sum is beyond a float
+            rest = tl.where(rest == rest, rest, 0)  # NaN where the sum overflows
             rounded = total
             total = rounded + rest
             rest -= total - rounded

@@ -171,9 +171,9 @@ def _sample_kernel(
     would be exact or certain.
 
     A certain result must be at least MARGIN below its bound, since the rest of the tile may have
-    greater results. That values are whole is not checked. A tile is not in the sample if all its
-    sampled results are skipped. All graphs share one sample; each is in it if there are no more
-    graphs than programs. The programs also share the work of setting memory to 0.
+    greater results. It is not checked whether values are integers. A tile is not in the sample if
+    all its sampled results are skipped. All graphs share one sample; each is in it if there are no
+    more graphs than programs. The programs also share the work of setting memory to 0.
     """
     # The part of zeros that this program sets.
     pid, programs = tl.program_id(0), tl.num_programs(0)
@@ -289,8 +289,7 @@ def _encode_kernel(
     If too few tiles of the sample are certain, nothing is encoded, and the counts are those of a
     product that has failed.
     """
-    # Encode nothing if less than one in SAMPLE_WORTHWHILE tiles of the sample is certain: if there
-    # are more than SAMPLE_WORTHWHILE times as many tiles as certain ones.
+    # Encode nothing if fewer than one in SAMPLE_WORTHWHILE tiles of the sample is certain.
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     found = tl.load(sample_ptr + tl.arange(0, SAMPLED))
     if tl.sum((found > 0).to(tl.int32) - SAMPLE_WORTHWHILE * (found > 1).to(tl.int32)) > 0:

@@ -51,8 +51,8 @@ def _largest_kernel(
     blocks,  # of each graph: values, and programs
     BLOCK: tl.constexpr,
 ):
-    """largest[b] = the largest magnitude of the gradients that count, NaN above all; a program
-    reads BLOCK of them.
+    """largest[b] = the largest magnitude of the gradients that count, NaN if one of them is; a
+    program reads BLOCK of them.
     """
     pid_b = (tl.program_id(0) // blocks).to(tl.int64)
     offs = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -92,7 +92,7 @@ def _add_to_ancestors(sums_ptr, ancestors_ptr, source, deeper, n, BLOCK: tl.cons
             v = block * BLOCK + tl.arange(0, BLOCK)
             ancestor = tl.load(ancestors_ptr + read + v, mask=v < n, other=source)
             below = ancestor != source
-            # Atomics wrote these sums to L2, so they must not come from L1: .cg.
+            # Atomics wrote these sums to L2, so these loads must bypass L1: .cg.
             summed = tl.load(sums_ptr + read + v, mask=below, other=0, cache_modifier=".cg")
             tl.atomic_add(
                 sums_ptr + write + ancestor, summed, mask=below, sem="relaxed", scope="cta"

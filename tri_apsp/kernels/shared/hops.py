@@ -36,7 +36,7 @@ def _start_kernel(
     words,
     BLOCK: tl.constexpr,
 ):
-    """Set the bits of BLOCK sources, of which several may be one vertex."""
+    """Set the bits of BLOCK sources, several of which may be the same vertex."""
     source = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = source < sources
     v = tl.load(starts_ptr + source, mask=mask, other=0)

@@ -163,7 +163,7 @@ def _search_lists_kernel(
                 while start < stop:
                     first_found = tl.full([LANES], SEARCH, tl.int32)
                     for step in tl.static_range(UNROLL):
-                        # Of integers, edges in descending order: the last match, which is kept, is
+                        # For integers, edges in descending order: the last match, which is kept, is
                         # then the first edge.
                         edge = start + (UNROLL - 1 - step if INTEGER else step)
                         k = tl.load(sources_ptr + edge, mask=edge < end, other=0)
@@ -235,7 +235,7 @@ def _search_kernel(
     best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
     w_ptrs = w_ptr + pid_b * stride_wb + offs_j.to(tl.int64) * stride_wn
     x_strip_ptrs = x_strip_ptr + pid_b * n * width + offs
-    size = tl.load(sizes_ptr + pid_b)  # beyond it, weights may be anything
+    size = tl.load(sizes_ptr + pid_b)  # beyond it, weights are arbitrary
     # Main loop: a column of W and a row of the strip for each k, as in a product.
     k = 0
     searching = True

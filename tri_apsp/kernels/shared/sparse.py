@@ -195,7 +195,7 @@ def _push_kernel(
     BLOCK: tl.constexpr,
 ):
     """Relax the edges of VERTICES queued vertices at a time, BLOCK edges at a time."""
-    # The lists of VERTICES vertices are joined to one: so no lane is idle where degrees differ.
+    # The lists of VERTICES vertices are concatenated, so that no lane is idle where degrees differ.
     count = tl.load(count_ptr)
     limit = tl.load(limit_ptr)
     place = tl.arange(0, VERTICES)

@@ -140,8 +140,8 @@ def _bounds_kernel(
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """bounds <- how long the last edge of a path to each vertex may be, as far as the sources of
-    one tile tell.
+    """bounds <- the greatest length of the last edge of a path to each vertex, over the sources of
+    one tile.
     """
     pid_b = tl.program_id(1).to(tl.int64)
     block, offs_i, offs_j = _tile(n, ROWS, COLUMNS)
@@ -159,8 +159,8 @@ def _bounds_kernel(
     )
     nearest_ptrs = nearest_ptr + pid_b * rows + offs_i
     nearest = widen(tl.load(nearest_ptrs, mask=offs_i < rows, other=0))[:, None]
-    # The pairs whose path has a last edge that is not the first, and how long it may be: what the
-    # nearest vertex leaves of the distance, each of them with its tolerance. [ROWS, COLUMNS]
+    # The pairs whose path has a last edge that is not the first, and its greatest length: the
+    # distance less that of the nearest vertex, each with its tolerance. [ROWS, COLUMNS]
     absolute = absolute_tolerance(tolerance_ptr, INTEGER)
     searched = (d < NO_EDGE) & (w > limit(d, absolute, RELATIVE))
     d, nearest = tl.where(searched, d, 0), tl.where(nearest < NO_EDGE, nearest, 0)
@@ -212,7 +212,7 @@ def _count_kernel(
         NO_EDGE,
     )
     bounds = widen(tl.load(bounds_ptr + pid_b * n + offs_j, mask=offs_j < n, other=NO_EDGE))
-    tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights may be anything
+    tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights are arbitrary
     tight = (
         tight
         & (w <= limit(d, absolute_tolerance(tolerance_ptr, INTEGER), RELATIVE))
