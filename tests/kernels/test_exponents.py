@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+
 import numpy as np
 import pytest
 import torch
@@ -70,6 +72,13 @@ def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, 
     c = rng.integers(0, 2 * (start + highest) + 2, (m, n))
     c[rng.random(c.shape) < draw(st.sampled_from([0, 0.5, 1]))] = NO_EDGE
     return c, a, b, slice_length, int(rng.integers(2**32))
+
+
+def test_the_example_of_the_model() -> None:
+    """The docstring of the model computes the example of kernels.shared.exponents."""
+    found = doctest.testmod(model)
+    assert found.attempted
+    assert not found.failed
 
 
 @settings(max_examples=200, deadline=None)
