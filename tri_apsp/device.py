@@ -353,7 +353,7 @@ def cpu_count() -> int:
 
 def _cpu_name() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -383,7 +383,7 @@ def _limited_groups() -> tuple[Path, ...]:
     containers and of jobs do.
     """
     try:
-        lines = _OWN_GROUP.read_text().splitlines()
+        lines = _OWN_GROUP.read_text(encoding="utf-8").splitlines()
     except OSError:
         return ()
     names = [line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
@@ -403,6 +403,6 @@ def _free_of_group(group: Path) -> int:
 
 def _facts_of_group(group: Path, name: str) -> str:
     try:
-        return (group / name).read_text().strip()
+        return (group / name).read_text(encoding="utf-8").strip()
     except OSError:
         return ""

@@ -142,13 +142,14 @@ def require_disk(
         size: bytes of the files.
         folder: that is there.
         remedy: besides another place.
-        replaced: files there whose space they take.
+        replaced: files whose space they take, if they are there.
 
     Raises:
         InputError: with the bytes needed and the bytes free.
     """
-    # Files may have holes.
-    held = sum(512 * path.stat().st_blocks for path in replaced)
+    # Files may have holes, of which Windows says nothing.
+    facts = [path.stat() for path in replaced if path.exists()]
+    held = sum(512 * getattr(each, "st_blocks", each.st_size / 512) for each in facts)
     free = shutil.disk_usage(folder).free + held
     if size > free:
         raise InputError(

@@ -71,7 +71,7 @@ def _file_part(tensor: torch.Tensor) -> _FilePart:
     file too if the operating system does not say.
     """
     try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     except OSError:
         return _NO_FILE
     address = tensor.data_ptr()

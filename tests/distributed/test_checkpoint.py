@@ -19,7 +19,7 @@ from tri_apsp import Checkpoint
 from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.device_rows import ResidentRows
 from tri_apsp.distributed.rows import TensorRows
-from tri_apsp.graphs.npy_file import FileLock, NpyFile
+from tri_apsp.graphs.npy_file import NpyFile
 
 N = 700
 
@@ -282,18 +282,20 @@ def test_overwritten_files_have_no_checkpoint(graph, tmp_path):
 def test_two_solves(graph, tmp_path):
     """Neither a folder nor a file is written by both."""
     weights, out, state = graph[0], tmp_path / "d.npy", tmp_path / "state"
-    held = FileLock("out", tmp_path / "d.npy.part", "")
-    with pytest.raises(tri_apsp.InputError, match=r"`out` must be a path that no other solve wri"):
-        tri_apsp.shortest_paths(weights, memory=1 << 30, out=out)
-    assert (tmp_path / "d.npy.part").exists()
-    held.release()
-    state.mkdir()
-    held = FileLock("checkpoint", state, "")
-    with pytest.raises(tri_apsp.InputError, match=r"`checkpoint` must be a path that no other sol"):
-        tri_apsp.shortest_paths(weights, checkpoint=state, out=out)
-    held.release()
+
+    def second(share):
+        assert (tmp_path / "d.npy.part").exists()
+        with pytest.raises(tri_apsp.InputError, match="`out` must be a path that no other solve"):
+            tri_apsp.shortest_paths(weights, memory=1 << 30, out=out)
+        with pytest.raises(tri_apsp.InputError, match=r"`checkpoint` .* no other solve"):
+            tri_apsp.shortest_paths(weights, checkpoint=state, out=tmp_path / "e.npy")
+        seen.append(share)
+
+    seen = []
+    solve(weights, second, checkpoint=state, out=out)
+    assert seen
     tri_apsp.shortest_paths(weights, checkpoint=state, out=out)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.npy", "state"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["d.npy", "state"]
 
 
 def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypatch):

@@ -448,7 +448,7 @@ def test_memory_of_a_heap_in_two_mappings_is_no_file(monkeypatch):
         f"{tensor.data_ptr():x}-{tensor.data_ptr() + 256:x} rw-p 00000000 00:00 0 [heap]\n"
         for tensor in tensors
     )
-    monkeypatch.setattr(shared_memory.Path, "read_text", lambda self: maps)
+    monkeypatch.setattr(shared_memory.Path, "read_text", lambda self, **_: maps)
     assert not shared_memory.shares_memory(*tensors)
     maps = maps.replace("[heap]", "/a/file")
     assert shared_memory.shares_memory(*tensors)

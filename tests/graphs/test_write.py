@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import resource
 from unittest.mock import Mock
 
 import numpy as np
@@ -89,6 +88,7 @@ class TestReplacement:
     def test_a_full_disk_is_named(self, tmp_path, extension):
         """A limit of the size of files stands for the disk."""
         values = torch.rand(200, 200, generator=torch.Generator().manual_seed(1))
+        resource = pytest.importorskip("resource")  # Windows limits no size
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
         try:

@@ -76,10 +76,13 @@ def no_triton(monkeypatch):
         (Config(engine="portable"), "the portable engine"),
     ],
 )
-def test_a_gpu_without_triton_is_one_sentence(no_triton, config, subject):
+def test_a_gpu_without_triton_is_one_sentence(no_triton, config, subject, monkeypatch):
     with pytest.raises(EngineError) as caught:
         engines.choose(GPU, config)
     assert str(caught.value) == f"{subject} {WITHOUT}"
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(EngineError, match="for Linux alone; use the CPU"):
+        engines.choose(GPU, config)
 
 
 def test_the_interpreter_needs_triton(no_triton, monkeypatch):

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -185,7 +186,7 @@ class Checkpoints:
 
         def make() -> None:
             self._write_facts(0, np.zeros(0, np.uint32))
-            NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype)))).close()
+            NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype))))
 
         ranks.from_first(lambda: self._guarded(make))
         self._file = ranks.together(lambda: self._guarded(lambda: NpyFile(array)))
@@ -212,8 +213,9 @@ class Checkpoints:
         if self._ranks.rank == 0:
             for generation in _GENERATIONS:
                 array, facts = self._files(generation)
-                for path in (array, facts, facts.with_suffix(".new")):
-                    path.unlink(missing_ok=True)
+                with suppress(PermissionError):  # Windows removes no file that is still written
+                    for path in (array, facts, facts.with_suffix(".new")):
+                        path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let another solve use the folder."""

@@ -83,12 +83,11 @@ class FileTarget(Target):
 
     def create(self, n: int, dtype: torch.dtype) -> None:
         with file_errors("out", self._path, "written"):
-            written = self._path if self._weights is not None else self._part
-            self._lock = FileLock("out", written, "give another file name")
+            self._lock = FileLock("out", self._path, "give another file name")
             if self._weights is None:
                 size = n * n * dtype.itemsize
                 require_disk("out", size, self._part.parent, replaced=[self._part])
-                NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype)))).close()
+                NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype))))
 
     def open(self, first: int, end: int) -> HostRows:
         with file_errors("out", self._path, "written"):

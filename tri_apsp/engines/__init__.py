@@ -1,6 +1,7 @@
 """The engines, and which of them can run here. An engine is imported when it is first used."""
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -69,6 +70,8 @@ def unusable_because(
 
 
 def _without_triton(subject: str) -> str:
+    if sys.platform != "linux":
+        return f"{subject} needs Triton, which exists for Linux alone; use the CPU."
     remedy = remedy_of_extra("gpu")
     return f"{subject} needs Triton, but it is not installed; {remedy}, or use the CPU."
 

@@ -1,10 +1,9 @@
 """A matrix in a `.npy` file, of which some rows at a time are read or written."""
 
-import fcntl
 import os
 import threading
-import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,30 +37,36 @@ class FileLock:
 
     Args:
         name: of the argument that gave the path.
-        path: of a folder, or of a file, which is made if it is not there.
+        path: of a folder, in which the lock is `.lock`, or of a file, beside which it is
+            `NAME.lock`.
         remedy: the end of the sentence.
 
-    Attributes:
-        release: ends it.
-
     Raises:
-        OSError: it cannot be opened.
         InputError: another solve has it.
     """
 
     def __init__(self, name: str, path: Path, remedy: str) -> None:
-        file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
-        self.release = weakref.finalize(self, os.close, file)
+        import filelock  # here, since it takes 20 ms
+
+        self._path = path / ".lock" if path.is_dir() else path.with_name(path.name + ".lock")
+        # Any thread may release it.
+        self._lock = filelock.FileLock(self._path, thread_local=False)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
             raise InputError(
                 f"`{name}` must be a path that no other solve writes, but one writes "
                 f"{str(path)!r}; wait for its end, or {remedy}."
             ) from None
-        except OSError:  # a file system without locks
+        except (OSError, NotImplementedError):  # a file system without locks
             pass
+
+    def release(self) -> None:
+        """End it."""
+        if self._lock.is_locked:
+            with suppress(OSError):  # Windows removes no open file; there, releasing it does
+                self._path.unlink()
+            self._lock.release()
 
 
 class NpyFile:
@@ -69,7 +74,8 @@ class NpyFile:
     Several threads may do so at once.
 
     Memory that is mapped to a file would be written in pages, and a full disk would kill the
-    process.
+    process. The file is open only while rows are read or written, since Windows renames and removes
+    no open file.
 
     Args:
         path: a file that is there; with `new`, one that is made or replaced, of zeros.
@@ -79,7 +85,6 @@ class NpyFile:
         shape: (rows, columns).
         dtype: that of NumPy.
         is_longer: whether more than the matrix is in the file.
-        close: closes the file, as the end of this object does.
 
     Raises:
         OSError: it cannot be opened.
@@ -114,12 +119,10 @@ class NpyFile:
                 "matrix.astype(matrix.dtype.newbyteorder('='), order='C')."
             )
         self.path, self.dtype = path, mapped.dtype
+        self._place = path.absolute()
         self.shape: tuple[int, int] = mapped.shape
         self._begin, self._row = mapped.offset, self.shape[1] * self.dtype.itemsize
         self.is_longer = path.stat().st_size > self._begin + mapped.nbytes
-        flags = os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY
-        self._file = os.open(path, flags)
-        self.close = weakref.finalize(self, os.close, self._file)
 
     def read(self, first: int, into: npt.NDArray[Any]) -> None:
         """Read the rows from `first` on, as many as `into` has, whose columns have unit stride.
@@ -127,12 +130,14 @@ class NpyFile:
         Raises:
             OSError, EOFError: they cannot be read; the file is shorter than it was.
         """
-        for view, offset in self._parts(first, into):
-            while len(view):
-                count = os.preadv(self._file, [view], offset)
-                if not count:
-                    raise EOFError(f"{self.path} is shorter than it was")
-                view, offset = view[count:], offset + count
+        with self._place.open("rb", buffering=0) as file:
+            for view, offset in self._parts(first, into):
+                file.seek(offset)
+                while len(view):
+                    count = file.readinto(view)
+                    if not count:
+                        raise EOFError(f"{self.path} is shorter than it was")
+                    view = view[count:]
 
     def write(self, first: int, values: npt.NDArray[Any]) -> None:
         """Write rows from `first` on, whose columns have unit stride.
@@ -140,10 +145,11 @@ class NpyFile:
         Raises:
             OSError: they cannot be written.
         """
-        for view, offset in self._parts(first, values):
-            while len(view):
-                count = os.pwrite(self._file, view, offset)
-                view, offset = view[count:], offset + count
+        with self._place.open("r+b", buffering=0) as file:
+            for view, offset in self._parts(first, values):
+                file.seek(offset)
+                while len(view):
+                    view = view[file.write(view) :]
 
     def _parts(self, first: int, rows: npt.NDArray[Any]) -> Iterator[tuple[memoryview, int]]:
         """Yield the bytes of rows, and their place in the file."""
@@ -156,7 +162,8 @@ class NpyFile:
 
     def sync(self) -> None:
         """Block until the disk has what was written."""
-        os.fsync(self._file)
+        with self._place.open("r+b", buffering=0) as file:
+            os.fsync(file.fileno())
 
 
 def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:

@@ -122,7 +122,7 @@ class RowFile:
             self._write_state()  # before the array, which is made anew as long as no row counts
             n, dtype = self._header.n, np.dtype(self._header.dtype)
             if zarr is None:
-                NpyFile(self._path, ((n, n), dtype)).close()
+                NpyFile(self._path, ((n, n), dtype))
                 return
             zarr.open_array(
                 str(self._path),
@@ -170,8 +170,6 @@ class RowFile:
                 self._stamp()
         finally:
             self._syncer.shutdown()
-            if not self._is_zarr:
-                self._array.close()
 
     def rows_on_disk(self) -> int:
         """Return how many rows count, whichever process wrote them."""
@@ -192,12 +190,10 @@ class RowFile:
 
     def _put(self, place: int, data: bytes) -> None:
         """Write into the state from a place in its second line on."""
-        # At once: the page may hold digits that other machines write.
-        file = os.open(self._state_path, os.O_WRONLY | os.O_DSYNC)
-        try:
-            os.pwrite(file, data, len(self._header.line) + place)
-        finally:
-            os.close(file)
+        with self._state_path.open("r+b", buffering=0) as file:
+            file.seek(len(self._header.line) + place)
+            file.write(data)
+            os.fsync(file.fileno())  # at once: the page may hold digits that other machines write
 
     def _read_state(self) -> None:
         """Take over the state that an interrupted call left, if it has rows."""

@@ -333,7 +333,7 @@ def _interrupts_blocked() -> Iterator[None]:
     """Block Ctrl-C for this thread inside the `with`, and permanently for a process that starts
     there.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":  # where a process has no such mask
         yield
         return
     resource_tracker.ensure_running()  # else it starts with the process, and unblocks Ctrl-C
