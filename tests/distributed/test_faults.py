@@ -136,46 +136,63 @@ def test_facts_of_several_values_of_the_store(single, monkeypatch):
     assert not single._store.check(["1/0/7"])
 
 
-def test_the_next_rank_that_is_not_done_is_watched(single, monkeypatch):
-    monkeypatch.setattr(process_group, "_SILENCE", 0.0)
-    single.size, single._next = 4, 1
-    single._store.set("alive/1", "done")
-    single._store.set("alive/2", "5")
-    assert [single._silence() for _ in range(2)] == ["", ""]  # rank 1 is done, rank 2 is new
-    assert single._silence().startswith("rank 2 ended")
-    single._store.set("alive/2", "6")
-    assert single._silence() == ""
-
-
-@pytest.mark.parametrize("arrives", [False, True])
-@pytest.mark.parametrize("is_watch", [False, True])
-def test_only_a_group_that_lost_a_message_is_aborted(single, monkeypatch, arrives, is_watch):
+@pytest.fixture
+def members(single, monkeypatch):
+    """The ranks of a group of three, all in this process."""
     monkeypatch.setattr(process_group, "_CHECK", 0.01)
-    monkeypatch.setattr(process_group, "_PATIENCE", 0.03)
+    monkeypatch.setattr(process_group, "_PATIENCE", 0.05)
+    monkeypatch.setattr(dist, "get_world_size", lambda group: 3)
+    made, group = [], Mock(group_name="three")
+    for rank in range(3):
+        monkeypatch.setattr(dist, "get_rank", lambda group, rank=rank: rank)
+        made.append(process_group.ProcessGroup(group))
+    return made, group
+
+
+def fail(rank: process_group.ProcessGroup) -> None:
+    with suppress(OSError), rank:
+        raise OSError("No space left on device")
+
+
+def test_a_rank_after_one_that_is_done_is_watched(members, monkeypatch):
+    monkeypatch.setattr(process_group, "_ARRIVAL", 0.1)
+    (first, second, _), _ = members
+    with second:
+        pass
+    with pytest.raises(RankError, match="rank 2 did not make it"), first:
+        first.gather(None)
+
+
+@pytest.mark.parametrize("is_blocked", [False, True])
+@pytest.mark.parametrize("message", ["arrives", "is lost", "fails"])
+def test_only_a_group_that_lost_a_message_is_aborted(members, monkeypatch, message, is_blocked):
+    """Where a rank is blocked by a message, before it leaves the call."""
+    (first, second, _), group = members
+    work = Mock()
+    work.is_completed.side_effect = lambda: message != "is lost"
+    work.wait.side_effect = RuntimeError("NCCL error") if message == "fails" else None
+    monkeypatch.setattr(dist, "broadcast", lambda *_, **__: work)
     monkeypatch.setattr(dist, "get_backend_config", lambda group: "cuda:nccl")
-    single._group, single._last = Mock(), Mock()
-    single._last.is_completed.side_effect = lambda: arrives
-    with suppress(RankError), single:
-        if not is_watch:
-            raise RankError("rank 1 failed")
-        single._store.set("failed", "rank 1 failed")
-        single._watch.join(0.3)
-    assert single._group.abort.called is not arrives
+    end = time.monotonic() + (0.3 if message == "arrives" else 30)
+    with suppress(RankError), first:
+        first.broadcast(Mock(device=torch.device("cuda")), 1)
+        fail(second)
+        while is_blocked and not group.abort.called and time.monotonic() < end:
+            time.sleep(0.01)
+        assert not is_blocked or group.abort.called is (message != "arrives")
+        first.gather(None)
+    assert group.abort.called is (message != "arrives")
 
 
-def test_a_message_that_fails_is_lost():
-    message = Mock()
-    assert process_group._arrives(message)
-    message.wait.side_effect = RuntimeError("NCCL error: remote process exited")
-    assert not process_group._arrives(message)
-
-
-def test_no_message_is_sent_after_a_failure(single, monkeypatch):
+def test_no_message_is_sent_after_a_failure(members, monkeypatch):
     sent = Mock()
     monkeypatch.setattr(dist, "broadcast", sent)
-    single.size, single._error = 2, RankError("rank 1 failed")
-    with pytest.raises(RankError):
-        single.broadcast(torch.zeros(1), 0)
+    (first, second, _), _ = members
+    with suppress(RankError), first:
+        fail(second)
+        with suppress(RankError):
+            first.gather(None)  # until the failure is known
+        first.broadcast(torch.zeros(1), 0)
     assert not sent.called
 
 

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from tune import faulty
 
 from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
 from tri_apsp.device import Device
+from tri_apsp.errors import EngineError
+from tri_apsp.tune import worker as module
 from tri_apsp.tune.measurement import META_DEVICE, Compilation
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tune.worker import Worker
+from tri_apsp.tune.worker import Worker, Workers
 from tri_apsp.tuned.records import RECORDS
 
 pytest.importorskip("triton")
@@ -51,6 +54,28 @@ def test_kernels_are_compiled_once_for_the_sizes_of_a_task(
             OutcomeKind.compile_error
         )
         assert (cubins(), compiler.processes) == (2, 1)
+
+
+def test_what_does_not_compile_or_is_late_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which would fail here: there is no GPU, or it is used with another's configuration."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(module, "cpu_count", lambda: 4)
+    monkeypatch.setattr(module, "describe", lambda device: H200)
+    task = TuningTask("nvidia", "product", "float32", "nonnegative", 512)
+    small = with_tiles(block_m=32, block_n=32, num_warps=1)
+    with closing(Workers(torch.device("cuda", 0), faulty.prepare_wrong)) as workers:
+        assert workers.parallel == 1 + 2
+        refused = workers.evaluate(task, with_tiles(block_k=2))
+        assert refused is not None
+        assert refused.kind is OutcomeKind.compile_error
+        assert workers.evaluate(task, small, is_late=lambda: True) is None
+        compiled = len(list(tmp_path.rglob("_product_kernel.cubin")))
+        with pytest.raises(EngineError):
+            workers.final(task, [small], rounds=1)
+    # A final also measures a size with other launch conditions, for which compilers compile first.
+    assert len(list(tmp_path.rglob("_product_kernel.cubin"))) == compiled + 1
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.tune import worker as module
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tune.worker import Worker
+from tri_apsp.tune.worker import Worker, Workers
 
 CPU = torch.device("cpu")
 TASK = TuningTask("cpu", "product", "float32", "any", 96)
@@ -70,6 +70,18 @@ def test_a_final_measures_the_configurations_that_do_not_fail(worker: Worker) ->
         OutcomeKind.correct,
     ]
     assert [outcome.times is None for outcome in outcomes] == [False, True, True, False]
+
+
+def test_a_cpu_has_one_worker() -> None:
+    with closing(Workers(CPU, faulty.prepare)) as workers:
+        assert workers.parallel == 1
+        found = workers.evaluate(TASK, faulty.bad("wrong result"))
+        assert found is not None
+        assert found.kind is OutcomeKind.wrong_result
+        (outcome,) = workers.final(TASK, [faulty.GOOD], rounds=1)
+        assert outcome.kind is OutcomeKind.correct
+    with pytest.raises(concurrent.futures.CancelledError):
+        workers.evaluate(TASK, faulty.GOOD)
 
 
 def test_a_crash_in_the_final_itself_leaves_no_time(worker: Worker) -> None:
