@@ -214,13 +214,6 @@ class TestInterrupt:
         assert stored(home).entries == (before,)
         assert pool.screened == []
 
-    def test_a_sweep_is_resumed_with_more_trials(self) -> None:
-        run(SyntheticPool(), trials=20)
-        pool = SyntheticPool()
-        (result,) = run(pool, trials=30, resume=True).results
-        assert len(pool.screened) == 10
-        assert len(result.trials) == 30
-
 
 class TestTime:
     def test_time_is_shared_and_unused_time_goes_to_later_tasks(self, clock: Clock) -> None:

@@ -71,85 +71,54 @@ def test_bad_fields_are_refused(engine, fields, message):
         from_fields(engine, fields)
 
 
-@pytest.mark.parametrize(
-    ("tiles", "message"),
-    [
-        (
-            GpuTiles(64, 128, 16, num_stages=2, thread_n=6),
-            "product.thread_n must be a power of two, but is 6",
-        ),
-        (GpuTiles(64, 128, 16, num_stages=2, thread_n=2), "product.thread_n must be at least 4"),
-        (
-            GpuTiles(64, 64, 16, num_stages=2, thread_n=16),
-            "product.block_n must be at least 128 for 4 warps, but is 64",
-        ),
-        (
-            GpuTiles(8, 128, 16, num_warps=4, num_stages=2, thread_n=16),
-            "product.block_m must be at least 16",
-        ),
-        (
-            GpuTiles(64, 128, 16, num_stages=2, thread_n=0),
-            "product.thread_n must be a positive integer",
-        ),
-    ],
-)
-def test_micro_tiles_that_do_not_fit(tiles, message):
-    reason = invalid_because(Config(engine="nvidia", product=tiles), GPU)
-    assert reason is not None
-    assert re.match(message, reason), reason
+def tiles_of(m, n, k, warps, stages, thread_n=None):
+    given = {} if thread_n is None else {"thread_n": thread_n}
+    return GpuTiles(m, n, k, num_warps=warps, num_stages=stages, **given)
 
 
 @pytest.mark.parametrize(
-    "tiles",
+    ("name", "value", "capability", "message"),
     [
-        GpuTiles(64, 32, 16, num_stages=2),  # the default serves tiles that are narrower, too
-        GpuTiles(8, 128, 16, num_warps=4, num_stages=2, thread_n=8),
-        GpuTiles(8, 64, 16, num_warps=4, num_stages=2, thread_n=4),
-        GpuTiles(64, 128, 16, num_stages=2, thread_n=16),
+        *(
+            ("product", tiles_of(*tiles), (9, 0), message)
+            for *tiles, message in [
+                (64, 128, 16, 4, 2, 6, "product.thread_n must be a power of two, but is 6"),
+                (64, 128, 16, 4, 2, 2, "product.thread_n must be at least 4"),
+                (64, 64, 16, 4, 2, 16, "product.block_n must be at least 128 for 4 warps, but is"),
+                (8, 128, 16, 4, 2, 16, "product.block_m must be at least 16"),
+                (64, 128, 16, 4, 2, 0, "product.thread_n must be a positive integer"),
+                (64, 32, 16, 4, 2, None),  # the default serves tiles that are narrower, too
+                (8, 128, 16, 4, 2, 8, None),
+                (8, 64, 16, 4, 2, 4, None),
+                (64, 128, 16, 4, 2, 16, None),
+            ]
+        ),
+        *(
+            ("exponents", tiles_of(*tiles), capability, message)
+            for *tiles, capability, message in [
+                (128, 256, 512, 8, 8, (9, 0), None),
+                (128, 256, 512, 8, 16, (8, 0), None),  # which has none
+                (128, 256, 512, 8, 16, (9, 0), "exponents must fit the .* of shared memory"),
+                (100, 128, 128, 8, 6, (9, 0), "exponents.block_m must be 128, but is 100"),
+                (
+                    128,
+                    128,
+                    128,
+                    8,
+                    2,
+                    (9, 0),
+                    r"exponents.num_stages must lie in 3\.\.16, but is 2",
+                ),
+            ]
+        ),
+        ("exponents", CpuTiles(128, 128, 128), (9, 0), "exponents must be GpuTiles for the nvidia"),
+        ("method", "dijkstra", (9, 0), "method must be one of .*, but is 'dijkstra'"),
     ],
 )
-def test_micro_tiles_that_fit(tiles):
-    assert invalid_because(Config(engine="nvidia", product=tiles), GPU) is None
-
-
-@pytest.mark.parametrize(
-    ("tiles", "capability", "message"),
-    [
-        (GpuTiles(128, 256, 512, num_warps=8, num_stages=8), (9, 0), None),
-        (GpuTiles(128, 256, 512, num_warps=8, num_stages=16), (8, 0), None),  # which has none
-        (
-            GpuTiles(128, 256, 512, num_warps=8, num_stages=16),
-            (9, 0),
-            "exponents must fit the .* bytes of shared memory",
-        ),
-        (
-            GpuTiles(100, 128, 128, num_warps=8, num_stages=6),
-            (9, 0),
-            "exponents.block_m must be 128, but is 100",
-        ),
-        (
-            GpuTiles(128, 128, 128, num_warps=8, num_stages=2),
-            (9, 0),
-            r"exponents.num_stages must lie in 3\.\.16, but is 2",
-        ),
-        (
-            CpuTiles(128, 128, 128),
-            (9, 0),
-            "exponents must be GpuTiles for the nvidia engine, but is CpuTiles",
-        ),
-    ],
-)
-def test_tiles_of_exponents(tiles, capability, message):
-    reason = invalid_because(
-        Config(engine="nvidia", exponents=tiles), dataclasses.replace(GPU, capability=capability)
-    )
+def test_values_that_do_not_fit(name, value, capability, message):
+    device = dataclasses.replace(GPU, capability=capability)
+    reason = invalid_because(Config(engine="nvidia", **{name: value}), device)
     assert reason is None if message is None else re.match(message, reason), reason
-
-
-def test_an_unknown_method_is_refused():
-    reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
-    names = ", ".join(METHOD_NAMES)
-    assert reason == f"method must be one of {names}, but is 'dijkstra'; choose one of these."
 
 
 def test_the_source_says_what_came_over_what():

@@ -119,93 +119,61 @@ def test_closures_that_fit(
     assert record_of("nvidia", "batch").fits(batch, dtype, device) == fits
 
 
-@pytest.mark.parametrize(
-    ("tile", "warps", "n", "repeats"),
-    [
-        (32, 8, 512, False),
-        (32, 16, 512, True),  # the rows of its warps are more than those of the tile
-        (64, 16, 512, False),
-        (64, 4, 32, True),  # a tile of 32 covers the matrix already
-        (64, 4, 33, False),
-    ],
-)
-@pytest.mark.parametrize("kernel", ["closure", "batch"])
-def test_closures_that_repeat(kernel: str, tile: int, warps: int, n: int, repeats: bool) -> None:
-    made = config(closure_tile=tile, closure_warps=warps)
-    assert record_of("nvidia", kernel).repeats(made, config(), torch.float64, n) == repeats
-
-
-def test_no_field_matters_for_graphs_in_registers() -> None:
-    made = config(closure_warps=2)
-    for n, repeats in ((64, True), (65, False)):
-        assert record_of("nvidia", "batch").repeats(made, config(), torch.float32, n) == repeats
-    assert not record_of("nvidia", "batch").repeats(made, config(), torch.float64, 64)
-
-
-@pytest.mark.parametrize(
-    ("tiles", "dtype", "repeats"),
-    [
-        (GpuTiles(64, 64, 8, num_warps=4, num_stages=4, thread_n=8), torch.float32, False),
-        (GpuTiles(64, 64, 8, num_warps=4, num_stages=4, thread_n=4), torch.float32, False),
-        (
-            GpuTiles(64, 64, 8, num_warps=1, num_stages=4, thread_n=4),
-            torch.float32,
-            True,
-        ),  # 8 columns for its only warp
-        (GpuTiles(64, 64, 8, num_warps=4, num_stages=2, thread_n=4), torch.int16, False),
-        (
-            GpuTiles(64, 64, 8, num_warps=4, num_stages=3, thread_n=4),
-            torch.int16,
-            True,
-        ),  # no buffer more is used
-        (
-            GpuTiles(64, 64, 8, num_warps=4, num_stages=2, thread_n=8),
-            torch.int16,
-            True,
-        ),  # 32 columns of words
-    ],
-)
-def test_products_that_repeat(tiles: GpuTiles, dtype: torch.dtype, repeats: bool) -> None:
-    assert (
-        record_of("nvidia", "product").repeats(config(product=tiles), config(), dtype, 4096)
-        == repeats
-    )
-
-
-def test_a_thread_has_one_lane_of_64_bits() -> None:
-    for dtype, repeats in ((torch.int32, False), (torch.int64, True), (torch.float64, True)):
-        made = config(sweep_lanes=2)
-        assert record_of("nvidia", "sweep").repeats(made, config(), dtype, 8192) == repeats
-
-
 OTHER = GpuTiles(16, 32, 32)
 
 
 @pytest.mark.parametrize(
-    ("fields", "repeats"),
+    ("kernel", "fields", "dtype", "n", "repeats"),
     [
-        ({"method": "floyd_warshall", "block_size": 4096}, False),
-        (
-            {"method": "floyd_warshall", "block_size": 4096, "small_product": OTHER},
-            True,
-        ),  # one closure runs no product
-        ({"method": "floyd_warshall", "block_size": 1024, "small_product": OTHER}, False),
-        ({"method": "floyd_warshall", "block_size": 8192}, True),  # 4096 is one closure already
-        (
-            {"method": "floyd_warshall", "block_size": 1024, "cutoff": 512},
-            True,
-        ),  # which only kleene has
-        ({"method": "kleene", "block_size": 1024, "cutoff": 1024}, False),
-        ({"method": "kleene", "block_size": 1024, "cutoff": 512}, True),  # no block reaches 1024
-        (
-            {"method": "kleene", "block_size": 512, "cutoff": 2048},
-            True,
-        ),  # the recursion never begins
-        ({"method": "kleene", "block_size": 512, "cutoff": 1024, "small_product": OTHER}, False),
+        *(
+            (kernel, {"closure_tile": tile, "closure_warps": warps}, torch.float64, n, repeats)
+            for kernel in ("closure", "batch")
+            for tile, warps, n, repeats in [
+                (32, 8, 512, False),
+                (32, 16, 512, True),  # the rows of its warps are more than those of the tile
+                (64, 16, 512, False),
+                (64, 4, 32, True),  # a tile of 32 covers the matrix already
+                (64, 4, 33, False),
+            ]
+        ),
+        # No field matters for graphs in registers.
+        ("batch", {"closure_warps": 2}, torch.float32, 64, True),
+        ("batch", {"closure_warps": 2}, torch.float32, 65, False),
+        ("batch", {"closure_warps": 2}, torch.float64, 64, False),
+        *(
+            ("product", {"product": tiles}, dtype, 4096, repeats)
+            for tiles, dtype, repeats in [
+                (GpuTiles(64, 64, 8, num_stages=4, thread_n=8), torch.float32, False),
+                (GpuTiles(64, 64, 8, num_stages=4, thread_n=4), torch.float32, False),
+                # 8 columns for its only warp
+                (GpuTiles(64, 64, 8, num_warps=1, num_stages=4, thread_n=4), torch.float32, True),
+                (GpuTiles(64, 64, 8, num_stages=2, thread_n=4), torch.int16, False),
+                (GpuTiles(64, 64, 8, num_stages=3, thread_n=4), torch.int16, True),  # no more used
+                (GpuTiles(64, 64, 8, num_stages=2, thread_n=8), torch.int16, True),  # 32 columns
+            ]
+        ),
+        # A thread has one lane of 64 bits.
+        ("sweep", {"sweep_lanes": 2}, torch.int32, 8192, False),
+        ("sweep", {"sweep_lanes": 2}, torch.int64, 8192, True),
+        ("sweep", {"sweep_lanes": 2}, torch.float64, 8192, True),
+        *(
+            ("solve", {"method": method, "block_size": size, **more}, torch.float32, 2048, repeats)
+            for method, size, more, repeats in [
+                ("floyd_warshall", 4096, {}, False),
+                ("floyd_warshall", 4096, {"small_product": OTHER}, True),  # one closure, no product
+                ("floyd_warshall", 1024, {"small_product": OTHER}, False),
+                ("floyd_warshall", 8192, {}, True),  # 4096 is one closure already
+                ("floyd_warshall", 1024, {"cutoff": 512}, True),  # which only kleene has
+                ("kleene", 1024, {"cutoff": 1024}, False),
+                ("kleene", 1024, {"cutoff": 512}, True),  # no block reaches 1024
+                ("kleene", 512, {"cutoff": 2048}, True),  # the recursion never begins
+                ("kleene", 512, {"cutoff": 1024, "small_product": OTHER}, False),
+            ]
+        ),
     ],
 )
-def test_solves_that_repeat(fields: dict[str, object], repeats: bool) -> None:
-    assert (
-        record_of("nvidia", "solve").repeats(config(**fields), config(), torch.float32, 2048)
-        == repeats
-    )
+def test_configurations_that_repeat(
+    kernel: str, fields: dict[str, object], dtype: torch.dtype, n: int, repeats: bool
+) -> None:
+    found = record_of("nvidia", kernel).repeats(config(**fields), config(), dtype, n)
+    assert found == repeats

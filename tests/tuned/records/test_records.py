@@ -126,10 +126,6 @@ def test_values_of_a_space_and_back() -> None:
 
 @pytest.mark.parametrize(("engine", "kernel"), [("tpu", "product"), ("cpu", "panels")])
 def test_unknown_names_are_refused(engine: str, kernel: str) -> None:
-    with pytest.raises(InputError) as caught:
+    message = f"kernel '{kernel}' must exist for engine '{engine}'.* portable: product, closure"
+    with pytest.raises(InputError, match=message):
         record_of(engine, kernel)
-    assert str(caught.value) == (
-        f"kernel '{kernel}' must exist for engine '{engine}', but the engines have these: "
-        "cpu: product, solve; nvidia: product, small_product, closure, batch, exponents, sweep, "
-        "solve; portable: product, closure, panels, solve; choose one of these."
-    )
