@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing as mp
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tri_apsp.engines import cpu_tasks
 
 TIMEOUT = 120
 # Starts processes that have imported what solves import.
-FORKSERVER = mp.get_context("forkserver")
+FORKSERVER = mp.get_context("spawn" if sys.platform == "win32" else "forkserver")
 FORKSERVER.set_forkserver_preload(
     [
         "tri_apsp.distributed.processes",
