@@ -241,7 +241,6 @@ class RowFile:
             if digit == ord("1"):
                 file.read(min((block + 1) * header.rows_per_block, header.n) - 1, row)
                 found[block] = ord("1" if row.any() else "0")
-        file.close()
         return bytes(found)
 
     def _write_state(self) -> None:
