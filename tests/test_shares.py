@@ -63,6 +63,24 @@ def test_as_one_device(name: str, predecessors: bool) -> None:
     assert (plan.way, len(plan.parts)) == ("shared", len(result.plan.parts))
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_on_one_gpu_named_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which no caller may do."""
+    twice = (torch.device("cuda", 0),) * 2
+    monkeypatch.setattr("tri_apsp.request.resolve_all", lambda devices: twice)
+    graph, options = CALLS[name]
+    expected = tri_apsp.shortest_paths(graph, **options).distances
+    result = tri_apsp.shortest_paths(graph, device="all", predecessors=True, **options)
+    found = [block.distances for block in result.blocks]
+    assert all(part.is_cuda for part in found)
+    assert torch.equal(torch.cat([part.cpu() for part in found]), expected)
+    out = torch.empty_like(expected)
+    tri_apsp.shortest_paths(graph, device="all", out=out, **options)
+    assert torch.equal(out, expected)
+
+
 @pytest.mark.two_gpus
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.filterwarnings("ignore:Sparse")
