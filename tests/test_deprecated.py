@@ -96,6 +96,15 @@ def test_a_value_for_no_path_that_is_a_distance() -> None:
         tri_apsp.shortest_paths(torch.zeros(2, 2), no_path=0)
 
 
+def test_the_old_name_of_a_method() -> None:
+    weights = torch.rand(5, 5)
+    with pytest.warns(DeprecationWarning, match="'iterative' is deprecated.*'rank_one_updates'"):
+        found = tri_apsp.shortest_paths(weights, method="iterative")
+    assert found.method == "rank_one_updates"
+    with pytest.warns(DeprecationWarning, match="'iterative' is deprecated"):
+        assert tri_apsp.Config(method="iterative").method == "rank_one_updates"
+
+
 def test_what_is_gone_names_what_replaces_it() -> None:
     with pytest.raises(AttributeError, match=r"call \.filled\(value\)"):
         _ = tri_apsp.shortest_paths(torch.rand(5, 5)).no_path

@@ -33,7 +33,7 @@ from tri_apsp.arguments import (
     sources_of,
     with_sizes,
 )
-from tri_apsp.configs import Config, MethodName
+from tri_apsp.configs import Config, MethodName, current_method
 from tri_apsp.device import resolve_all
 from tri_apsp.dispatch import needs_operation, operation_error
 from tri_apsp.errors import InputError, InputTypeError, error_for
@@ -153,6 +153,7 @@ class Request:
         Raises:
             InputError: an argument breaks a rule, or does not go with another.
         """
+        method = current_method(method)
         check_method(method, METHOD_CHOICES)
         check_config(config)
         check_flags(directed=directed)

@@ -68,14 +68,26 @@ def test_the_command_repeats_the_run(cli):
 
 @pytest.mark.slow
 def test_table(cli):
-    words = ("--n", 32, 9, "--batch", 1, 40, "--sign", *SIGNS, "--method", "squaring", "iterative")
+    words = (
+        "--n",
+        32,
+        9,
+        "--batch",
+        1,
+        40,
+        "--sign",
+        *SIGNS,
+        "--method",
+        "squaring",
+        "rank_one_updates",
+    )
     outcome = cli(*BENCH, *words)
     assert (outcome.status, outcome.err) == (0, "")
     header, table = outcome.out.split("\n\n")
     for part in ("cpu ", "versions ", "torch", "command ", "bound ", "scipy.sparse"):
         assert part in header
     lines = table.splitlines()
-    operations = ["min_plus", "squaring", "iterative"] * 4
+    operations = ["min_plus", "squaring", "rank_one_updates"] * 4
     assert [line.split()[0] for line in lines] == ["operation", *operations]
     assert [line.split()[3:5] for line in lines[1::3]] == [["32", "1"], ["9", "40"]] * 2
     assert len({len(line) for line in lines}) == 1

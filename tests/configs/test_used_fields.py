@@ -25,7 +25,11 @@ from tri_apsp.methods import METHODS
             "cutoff must be left out with method 'floyd_warshall', which does not use it, but",
         ),
         ("squaring", Config(block_size=64), "block_size must be left out with method 'squaring'"),
-        ("auto", Config(method="iterative", cutoff=9), "cutoff must be left out with method 'iter"),
+        (
+            "auto",
+            Config(method="rank_one_updates", cutoff=9),
+            "cutoff must be left out with method 'rank",
+        ),
         (
             "kleene",
             Config(method="squaring"),

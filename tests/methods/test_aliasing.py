@@ -101,7 +101,7 @@ class WithSmallPanelBuffers(WithPanelBuffers):
 @pytest.mark.parametrize("n", [1, 7, 30, 41])
 @pytest.mark.parametrize("method", ["floyd_warshall", "kleene", "squaring"])
 def test_no_operation_reads_what_it_writes(method: str, n: int, engine: type[AliasChecked]) -> None:
-    """All methods but iterative, whose rank-1 update is the exception."""
+    """All methods but rank_one_updates, whose rank-1 update is the exception."""
     weights = cases.random_graph(n)
     config = tri_apsp.Config(block_size=6, cutoff=13).over(default_config("cpu", torch.float64))
     spec = engines.MatrixSpec(n, torch.float64, torch.device("cpu"), True)

@@ -17,6 +17,7 @@ from tri_apsp.configs.types import (
     MethodName,
     NvidiaConfig,
     PortableConfig,
+    current_method,
     from_fields,
     to_fields,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "NvidiaConfig",
     "PortableConfig",
     "closure_bytes",
+    "current_method",
     "default_config",
     "exponents_bytes",
     "exponents_of",

@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from tri_apsp.errors import InputError
+from tri_apsp.messages import warn_caller
 
-MethodName: TypeAlias = Literal["floyd_warshall", "kleene", "squaring", "iterative"]
+MethodName: TypeAlias = Literal["floyd_warshall", "kleene", "squaring", "rank_one_updates"]
 
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 """The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may
 not import methods.
 """
+
+# Names of version 0.2, which work until 0.4.
+_OLD_METHODS = {"iterative": "rank_one_updates"}
 
 TILE_FIELDS = ("product", "small_product", "exponents")
 """The fields of Config that are tiles."""
@@ -157,6 +161,10 @@ class Config:
     panel: int | None = None
     panel_warps: int | None = None
 
+    def __post_init__(self) -> None:
+        if (method := current_method(self.method)) != self.method:
+            object.__setattr__(self, "method", method)
+
     def over(self, base: C) -> C:
         """Return `base` with every field that is set here.
 
@@ -175,6 +183,18 @@ class Config:
     def given(self) -> dict[str, Any]:
         """Return the fields of Config that are set."""
         return {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
+
+
+def current_method(name: Any) -> Any:
+    """Return the name that a method has now, with a warning for an old one."""
+    new = _OLD_METHODS.get(name) if isinstance(name, str) else None
+    if new is None:
+        return name
+    warn_caller(
+        f"method {name!r} is deprecated, and goes with version 0.4; its name is {new!r}.",
+        DeprecationWarning,
+    )
+    return new
 
 
 C = TypeVar("C", bound=Config)

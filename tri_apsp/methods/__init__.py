@@ -4,8 +4,8 @@ from tri_apsp.configs import SWEEP_FIELDS, USED_FIELDS, Config
 from tri_apsp.errors import InputError
 from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
-from tri_apsp.methods.iterative import Iterative
 from tri_apsp.methods.kleene import Kleene
+from tri_apsp.methods.rank_one_updates import RankOneUpdates
 from tri_apsp.methods.squaring import Squaring
 
 __all__ = ["METHODS", "Method", "Observer", "require_used"]
@@ -14,7 +14,7 @@ METHODS: dict[str, Method] = {
     "floyd_warshall": FloydWarshall(),
     "kleene": Kleene(),
     "squaring": Squaring(),
-    "iterative": Iterative(),
+    "rank_one_updates": RankOneUpdates(),
 }
 
 

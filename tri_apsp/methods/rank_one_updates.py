@@ -4,7 +4,7 @@ from tri_apsp.engines.base import Block, Engine, Update, block
 from tri_apsp.methods.base import ALL_BUT_TILES, Method, Observer
 
 
-class Iterative(Method):
+class RankOneUpdates(Method):
     """For each k: D[i, j] <- min(D[i, j], D[i, k] + D[k, j]) for all i, j.
 
     Row and column k do not change in step k, since D[k, k] is 0, so the update runs in place. Each
