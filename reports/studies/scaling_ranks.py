@@ -30,10 +30,9 @@ from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.measurement import STRIPS, measure_host, measure_rates
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.distributed.process_group import ProcessGroup
-from tri_apsp.distributed.rows import TensorRows, rows_of_tensor
+from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.sparse_rows import closeness
-from tri_apsp.distributed.target import TensorTarget
 from tri_apsp.errors import EngineError
 from tri_apsp.graphs.generators import roads
 from tri_apsp.request import Request
@@ -296,13 +295,13 @@ class _Rank:
     def _solve(self, rows: torch.Tensor) -> tuple[BlockRowPlan, _TimedGroup]:
         """Solve rows in place; return the plan, and the ranks with the timed waits."""
         workload, device = self._problem.workload, self._device
-        target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
+        target = TensorRows(rows) if rows.device.type == "cpu" else None
         size = self._problem.n**2 * self._dtype.itemsize
         memory = int(STREAMED_SHARE * size) if workload == Workload.STREAMED else None
         request = Request.of(rows, out=rows, memory=memory, in_rows="a study")
         ranks = _TimedGroup(self._group, device)
         with ranks, nullcontext() if workload == Workload.EXPONENTS else direct_products():
-            result = solve_rows(ranks, rows_of_tensor(rows), target, request, device)
+            result = solve_rows(ranks, TensorRows(rows), target, request, device)
         assert isinstance(result.plan, BlockRowPlan)
         return result.plan, ranks
 

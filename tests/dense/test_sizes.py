@@ -5,6 +5,7 @@ no_edge.
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import cases
 import numpy as np
@@ -14,9 +15,11 @@ import torch
 import tri_apsp
 from tri_apsp import DistanceRangeError, InputError, NegativeCycleError, no_edge
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.cycles.dense import DenseCycles
+from tri_apsp.dense.attempts import Attempt, DenseAttempts
+from tri_apsp.dense.plan import plan_dense
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.methods import METHODS
+from tri_apsp.plan import Options
 
 NAN, INF = float("nan"), float("inf")
 SMALL = tri_apsp.Config(block_size=4, cutoff=6)
@@ -317,8 +320,10 @@ def test_a_padded_vertex_is_never_named(size: int, error: type[Exception]) -> No
     distances = torch.full((2, 3, 3), no_edge(torch.int16), dtype=torch.int16)
     distances[1, 2, 2], distances[1, 0, 1] = -1, -16383
     batch = DenseBatch(distances, True, torch.tensor([3, size]))
+    plan = plan_dense(batch, options=Options(overwrite=True))
+    attempts = DenseAttempts(batch, Mock(), Attempt(distances, True, None, plan))
     with pytest.raises(error, match=r"weighs too little|through vertex 2 of graph 1"):
-        DenseCycles(batch, raises=True).raise_without_weights(distances)
+        attempts.settle()
 
 
 def test_unchecked_sizes_out_of_range_count_as_the_nearest() -> None:

@@ -73,6 +73,10 @@ def test_blocks_of_rows():
     expected = tri_apsp.shortest_paths(weights).distances
     blocks = [part.clone() for part in weights.split([100, 0, 200])]
     assert torch.equal(joined(tri_apsp.shortest_paths(blocks, device=["cpu"] * 3)), expected)
+    out = torch.empty_like(weights)
+    result = tri_apsp.shortest_paths(blocks, out=out, memory=streamed(torch.float64))
+    assert result.plan.is_streamed
+    assert torch.equal(out, expected)
     result = tri_apsp.shortest_paths(blocks, out=blocks)
     assert all(
         one.distances.data_ptr() == block.data_ptr()

@@ -121,19 +121,29 @@ def test_a_group_whose_store_is_new(tmp_path):
 
 
 @pytest.fixture
-def single():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+def store():
+    return dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+
+
+@pytest.fixture
+def single(store):
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     yield process_group.ProcessGroup()
     dist.destroy_process_group()
 
 
-def test_facts_of_several_values_of_the_store(single, monkeypatch):
-    monkeypatch.setattr(process_group, "_PART", 7)
-    for number in range(4):
-        assert single.gather("a fact" * number) == ["a fact" * number]
-    assert single._store.check(["3/0", "3/0/7"])
-    assert not single._store.check(["1/0"])  # deleted once it has been read
-    assert not single._store.check(["1/0/7"])
+def test_facts_larger_than_a_value_of_the_store(single):
+    """Which holds 8 MiB."""
+    for size in (0, 9 << 20):
+        assert single.gather(bytes(size)) == [bytes(size)]
+
+
+def test_calls_leave_no_more_in_the_store(store, single):
+    counts = list[int]()
+    for _ in range(4):
+        distributed.shortest_paths(torch.ones(8, 8))
+        counts.append(store.num_keys())
+    assert counts[1:] == [counts[1]] * 3
 
 
 @pytest.fixture

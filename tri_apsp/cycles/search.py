@@ -13,6 +13,7 @@ Which cycles are negative:
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -84,20 +85,36 @@ def allowance_of(weights: torch.Tensor, n: int) -> float:
         weights = weights.clone()
         weights.diagonal().clamp_(max=0)
     matrices = weights.reshape(1, 1, -1) if weights.dim() < 2 else weights[None]
-    quantum = quantum_of(largest_magnitude(matrices).item(), weights.dtype, n)
-    return 0 if are_multiples(matrices, quantum) else 2 * torch.finfo(weights.dtype).eps
+    return allowance_of_parts(lambda: [matrices], weights.dtype, n)
 
 
-def quantum_of(largest: float, dtype: torch.dtype, n: int) -> float:
-    """Return the smallest power of two q of whose multiples every sum of n weights is exact, if the
-    largest magnitude of a weight is `largest`: n * largest < 2 / eps * q. Or the smallest float.
+def allowance_of_parts(
+    parts: Callable[[], Iterable[torch.Tensor]],
+    dtype: torch.dtype,
+    n: int,
+    gather: Callable[[Any], Sequence[Any]] = lambda found: [found],
+) -> float:
+    """As allowance_of, for parts (batch, m, n) of the weights without a positive diagonal.
+
+    Args:
+        parts: returns them anew at each call; of one rank, if others have more.
+        dtype, n: of the graph.
+        gather: returns what each rank found.
     """
-    fraction, exponent = math.frexp(largest)  # apart, since the product may be 0 or inf
-    exponent += math.frexp(fraction * torch.finfo(dtype).eps / 2 * n)[1]
-    return math.ldexp(1.0, max(exponent, -1074))
+    if not dtype.is_floating_point:
+        return 0
+    own = max((largest_magnitude(part).item() for part in parts()), default=0)
+    # The smallest power of two q of whose multiples every sum of n weights is exact: n times the
+    # largest magnitude is less than 2 / eps * q. Or the smallest float.
+    eps = torch.finfo(dtype).eps
+    fraction, exponent = math.frexp(max(gather(own)))  # apart: the product may be 0 or inf
+    exponent += math.frexp(fraction * eps / 2 * n)[1]
+    quantum = math.ldexp(1.0, max(exponent, -1074))
+    exact = gather(all(_are_multiples(part, quantum) for part in parts()))
+    return 0 if all(exact) else 2 * eps
 
 
-def are_multiples(matrices: torch.Tensor, quantum: float) -> bool:
+def _are_multiples(matrices: torch.Tensor, quantum: float) -> bool:
     """Return whether all values (batch, m, n) of floats, except inf, are multiples of `quantum`."""
     return all(
         bool(((block.double() / quantum).frac_() == 0).logical_or_(block == math.inf).all())
@@ -111,6 +128,7 @@ class CycleSearch(ABC):
     def __init__(self, n: int, dtype: torch.dtype, allowance: float) -> None:
         self._n, self._is_float, self._allowance = n, dtype.is_floating_point, allowance
         self._potentials = torch.empty(0)
+        self._labels = np.zeros(0, np.int64)  # of the last run
 
     def run(self, labels: torch.Tensor | None = None) -> list[NegativeCycle]:
         """Return a simple negative cycle of each component that has one.
@@ -123,12 +141,10 @@ class CycleSearch(ABC):
         Cost: an operation for each edge in each pass over the queue, in which every potential may
         change; usually few passes, at most n.
         """
-        components = np.zeros(self._n, np.int64) if labels is None else labels.cpu().numpy()
+        self._labels = np.zeros(self._n, np.int64) if labels is None else labels.cpu().numpy()
         relative: float = 0
         while True:
-            found, self._potentials = self._search_margins(
-                components, Margins(self._allowance, relative)
-            )
+            found, self._potentials = self._search_margins(Margins(self._allowance, relative))
             edges = [self._edges_of(vertices) for vertices in found]
             if all(map(self._is_negative, edges)):
                 return [
@@ -140,7 +156,7 @@ class CycleSearch(ABC):
             relative = max(_RELATIVE, 2 * relative)
 
     def potentials(self) -> torch.Tensor:
-        """Return potentials of a graph in which run() found no cycle.
+        """Return potentials of the components in which the last run() found no cycle.
 
         Returns:
             (n,) of float64, or of int64 for integers, on the CPU. For an edge (i, j), weight +
@@ -150,18 +166,16 @@ class CycleSearch(ABC):
         """
         if not self._allowance:
             return self._potentials
-        cycles, potentials = self._search_margins(np.zeros(self._n, np.int64), Margins(0, 0))
+        cycles, potentials = self._search_margins(Margins(0, 0))
         # A cycle within the allowance lowers potentials for ever; those of run() are off by it at
         # most edges.
         return self._potentials if cycles else potentials
 
-    def _search_margins(
-        self, labels: Array, margins: Margins
-    ) -> tuple[list[list[int]], torch.Tensor]:
+    def _search_margins(self, margins: Margins) -> tuple[list[list[int]], torch.Tensor]:
         """Return the vertices of cycles, as run() does, and potentials."""
         parents, on_cycle = np.full(self._n, -1, np.int64), np.full(self._n, -1, np.int64)
         lowest = np.float64(-math.inf) if self._is_float else np.int64(_LOWEST)
-        potentials = self._search(labels, lowest, margins, parents, on_cycle)
+        potentials = self._search(self._labels, lowest, margins, parents, on_cycle)
         return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
 
     def _is_negative(self, edges: list[float]) -> bool:

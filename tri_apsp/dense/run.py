@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import DenseBatch, check_size_values, check_weights
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.cycles.dense import DenseCycles, without_unreached
+from tri_apsp.cycles.dense import without_unreached
+from tri_apsp.dense.attempts import Attempt, DenseAttempts
 from tri_apsp.dense.exponents import by_exponents, queue_edges_per_vertex, solve_threshold
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
@@ -29,22 +29,6 @@ from tri_apsp.values import check_graphs
 # Whether the last weights of a dtype on a device had a negative value: the next ones are expected
 # to be alike.
 _NEGATIVE: dict[tuple[torch.device, torch.dtype], bool] = {}
-
-
-class Attempt(NamedTuple):
-    """What one solve returns.
-
-    Attributes:
-        distances: (batch, n, n); if a diagonal value became negative, as far as the solve went.
-        is_negative: whether a diagonal value is negative, see verify.
-        predecessors: (batch, n, n); None if they were not asked for, or if is_negative.
-        plan: of the solve, for the sign of the weights if they were checked.
-    """
-
-    distances: torch.Tensor
-    is_negative: bool
-    predecessors: torch.Tensor | None
-    plan: DensePlan
 
 
 def solve(
@@ -93,16 +77,10 @@ def run(
             batch, allowance = without_unreached(batch, sources)
         solved, first = solve_once(batch), None
         if solved.is_negative:
-            raises = options.negative_cycles == "raise"
-            cycles = DenseCycles(batch, raises=raises, allowance=allowance)
-            while solved.is_negative:
-                if options.overwrite:
-                    cycles.raise_without_weights(solved.distances)
-                instead = cycles.next_batch(solved.distances)
-                del solved  # frees its memory
-                with memory_for_matrices(instead.weights, plan.matrices):
-                    solved = solve_once(instead)
-            first = cycles.finish(solved.distances, solved.predecessors)
+            attempts = DenseAttempts(batch, solve_once, solved, allowance)
+            del solved  # the next attempt frees its memory
+            attempts.settle()
+            solved, first = attempts.solved, attempts.finish()
         distances, predecessors = solved.distances, solved.predecessors
         if options.overwrite and not plan.in_place:
             distances = batch.weights.copy_(distances)

@@ -22,7 +22,7 @@ import torch
 
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.device_rows import store
-from tri_apsp.distributed.rows import HostRows, Rows, StoredRows, TensorOnDevice
+from tri_apsp.distributed.rows import FileRows, Rows, TensorRows
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.npy_file import LOADING, FileLock, NpyFile
@@ -39,12 +39,11 @@ _FACTS = {"number": int, "done": int, "graph": str}
 _REMEDY = "name another folder"
 
 
-class CheckedRows(StoredRows):
-    """Rows of a `.npy` file with a checksum of each, or checksums alone.
+class CheckedRows(Rows):
+    """Rows with a checksum of each.
 
     Args:
-        file: the whole matrix; None: rows are not stored.
-        first: the vertex of the first row.
+        rows: where they are read and written; None: nowhere, for their checksums alone.
         shape: (rows, n).
         dtype: of the rows.
 
@@ -53,27 +52,21 @@ class CheckedRows(StoredRows):
         is_wanted: False: rows are written no longer.
     """
 
-    def __init__(
-        self, file: NpyFile | None, first: int, shape: tuple[int, int], dtype: torch.dtype
-    ) -> None:
-        self.shape, self.dtype = shape, dtype
-        self._file, self._first = file, first
+    def __init__(self, rows: Rows | None, shape: tuple[int, int], dtype: torch.dtype) -> None:
+        self.shape, self.dtype, self._rows = shape, dtype, rows
         self.sums = np.zeros(shape[0], np.uint32)
         self.is_wanted = True
 
     def _read(self, first: int, into: Array) -> None:
-        assert self._file is not None
-        with file_errors("checkpoint", self._file.path, "read", _REMEDY):
-            self._file.read(self._first + first, into)
+        assert self._rows is not None
+        self._rows._read(first, into)
         self._sum(first, into)
 
     def _write(self, first: int, values: Array) -> None:
-        if not self.is_wanted:
-            return
-        if self._file is not None:
-            with file_errors("checkpoint", self._file.path, "written", _REMEDY):
-                self._file.write(self._first + first, values)
-        self._sum(first, values)
+        if self.is_wanted:
+            if self._rows is not None:
+                self._rows._write(first, values)
+            self._sum(first, values)
 
     def _sum(self, first: int, values: Array) -> None:
         for index, row in enumerate(values):
@@ -89,7 +82,7 @@ class State(NamedTuple):
     """
 
     done: int
-    rows: HostRows
+    rows: Rows
 
 
 class Checkpoints:
@@ -178,7 +171,7 @@ class Checkpoints:
             self._complete()
         return ranks.gather(time.monotonic() - self._last >= self._every)[0]
 
-    def begin(self, done: int) -> HostRows:
+    def begin(self, done: int) -> Rows:
         """Return where the rows of this rank go once `done` vertices have been pivots."""
         ranks, (_, n) = self._ranks, self._shape
         self._done, self._last = done, time.monotonic()
@@ -189,8 +182,8 @@ class Checkpoints:
             NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype))))
 
         ranks.from_first(lambda: self._guarded(make))
-        self._file = ranks.together(lambda: self._guarded(lambda: NpyFile(array)))
-        self._written = CheckedRows(self._file, self._first, self._shape, self._dtype)
+        self._file = ranks.together(lambda: self._guarded(lambda: self._rows_of(NpyFile(array))))
+        self._written = CheckedRows(self._file, self._shape, self._dtype)
         return self._written
 
     def end(self, writing: Future[None]) -> None:
@@ -198,7 +191,7 @@ class Checkpoints:
 
         def finish() -> None:
             writing.result()
-            self._guarded(self._file.sync)
+            self._file.sync()
 
         self._writing, self._is_checked = self._syncing.submit(finish), False
 
@@ -267,9 +260,9 @@ class Checkpoints:
         count, n = self._shape
         try:
             file = NpyFile(self._files(generation)[0])
-            rows = CheckedRows(file, self._first, self._shape, self._dtype)
             if file.shape != (n, n) or file.dtype.name != dtype_name(self._dtype):
                 return None
+            rows = CheckedRows(self._rows_of(file), self._shape, self._dtype)
             if facts["sums"].shape != (n,) or not 0 < facts["done"] <= n:
                 return None
             for _ in rows.parts():  # which computes their checksums
@@ -281,8 +274,8 @@ class Checkpoints:
 
     def _digest(self, weights: Rows) -> str:
         """Return a digest of the graph, whatever ranks hold it."""
-        rows = CheckedRows(None, self._first, self._shape, self._dtype)
-        if isinstance(weights, TensorOnDevice):
+        rows = CheckedRows(None, self._shape, self._dtype)
+        if isinstance(weights, TensorRows):
             store(weights.tensor[None], rows)
         else:
             for begin, part in weights.parts():
@@ -291,6 +284,9 @@ class Checkpoints:
         for sums in self._ranks.gather(rows.sums):
             digest.update(sums.tobytes())
         return digest.hexdigest()
+
+    def _rows_of(self, file: NpyFile) -> FileRows:
+        return FileRows(file, self._first, self._first + self._shape[0], "checkpoint", _REMEDY)
 
     def _make_folder(self) -> None:
         self._guarded(lambda: self._folder.mkdir(parents=True, exist_ok=True))

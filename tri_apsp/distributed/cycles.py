@@ -10,15 +10,13 @@ from tri_apsp.cycles.search import (
     CycleSearch,
     Margins,
     NegativeCycle,
-    are_multiples,
-    quantum_of,
+    allowance_of_parts,
 )
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.rows import Rows
 from tri_apsp.engines.bellman_ford_rounds import search_in_rounds
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.semirings import no_edge
-from tri_apsp.value_range import largest_magnitude
 
 # Sums that are formed at a time.
 _SUMS = 1 << 22
@@ -35,19 +33,11 @@ class RowCycleSearch(CycleSearch):
 
     def __init__(self, weights: Rows, first: int, ranks: Communicator) -> None:
         self._weights, self._first, self._ranks = weights, first, ranks
-        super().__init__(weights.shape[1], weights.dtype, self._allowance_of_all())
-
-    def _allowance_of_all(self) -> float:
-        """Return the allowance of all rows; see cycles.search.allowance_of."""
-        dtype, n = self._weights.dtype, self._weights.shape[1]
-        if not dtype.is_floating_point:
-            return 0
-        largest = max(
-            (largest_magnitude(part[None]).item() for _, part in self._edges()), default=0
+        dtype, n = weights.dtype, weights.shape[1]
+        allowance = allowance_of_parts(
+            lambda: (part[None] for _, part in self._edges()), dtype, n, ranks.gather
         )
-        quantum = quantum_of(max(self._ranks.gather(largest)), dtype, n)
-        exact = all(are_multiples(part[None], quantum) for _, part in self._edges())
-        return 0 if all(self._ranks.gather(exact)) else 2 * torch.finfo(dtype).eps
+        super().__init__(n, dtype, allowance)
 
     def _edges(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
         """Yield the rows in parts, without a positive diagonal: the first vertex, and the rows; see
@@ -157,50 +147,32 @@ def _take_less(known: tuple[Array, Array, Array], other: tuple[Array, Array, Arr
         np.copyto(into, values, where=less)
 
 
-class NegativeComponent:
-    """A strongly connected component with a negative cycle.
+def reached(
+    cycle: NegativeCycle, weights: Rows, first: int, ranks: Communicator, *, forward: bool
+) -> torch.Tensor:
+    """Return which vertices are reached from a cycle, or reach it: (n,) of bool, on the CPU.
 
     Args:
-        cycle: one of its negative cycles.
         weights, first, ranks: as for RowCycleSearch.
 
-    Attributes:
-        cycle: that cycle.
-        before: (n,) of bool on the CPU, whether a vertex leads to it.
-        after: (n,) of bool on the CPU, whether it leads to a vertex.
-        vertices: those of the component, as such a mask.
+    Cost: in each round, a pass over the rows of vertices that were reached first in the round
+        before; or over those of vertices that have not been reached.
     """
-
-    def __init__(
-        self, cycle: NegativeCycle, weights: Rows, first: int, ranks: Communicator
-    ) -> None:
-        self.cycle = cycle
-        self._weights, self._first, self._ranks = weights, first, ranks
-        self.after, self.before = (self._reach(forward=forward) for forward in (True, False))
-        self.vertices = self.after & self.before
-
-    def _reach(self, *, forward: bool) -> torch.Tensor:
-        """Return which vertices are reached from the cycle, or reach it.
-
-        Cost: in each round, a pass over the rows of vertices that were reached first in the round
-            before; or over those of vertices that have not been reached.
-        """
-        n, missing = self._weights.shape[1], no_edge(self._weights.dtype)
-        reached = torch.zeros(n, dtype=torch.bool)
-        newest = reached.clone()
-        newest[list(self.cycle.vertices)] = True
-        while bool(newest.any()):
-            reached |= newest
-            found = torch.zeros_like(reached)
-            wanted = newest if forward else ~reached
-            wanted_rows = wanted[self._first : self._first + self._weights.shape[0]].numpy()
-            for begin, part in self._weights.parts(wanted_rows):
-                own = slice(self._first + begin, self._first + begin + len(part))
-                if forward:
-                    rows = part[newest[own].to(part.device)]
-                    found |= (rows < missing).any(dim=0).cpu()
-                else:
-                    columns = part[:, newest.to(part.device)]
-                    found[own] = (columns < missing).any(dim=1).cpu()
-            newest = torch.stack(self._ranks.gather(found)).any(dim=0) & ~reached
-        return reached
+    n, missing = weights.shape[1], no_edge(weights.dtype)
+    found = torch.zeros(n, dtype=torch.bool)
+    newest = found.clone()
+    newest[list(cycle.vertices)] = True
+    while bool(newest.any()):
+        found |= newest
+        own_found = torch.zeros_like(found)
+        wanted = newest if forward else ~found
+        for begin, part in weights.parts(wanted[first : first + weights.shape[0]].numpy()):
+            own = slice(first + begin, first + begin + len(part))
+            if forward:
+                rows = part[newest[own].to(part.device)]
+                own_found |= (rows < missing).any(dim=0).cpu()
+            else:
+                columns = part[:, newest.to(part.device)]
+                own_found[own] = (columns < missing).any(dim=1).cpu()
+        newest = torch.stack(ranks.gather(own_found)).any(dim=0) & ~found
+    return found

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from tri_apsp.device import Mark, SideStream, mark, wait_for
-from tri_apsp.distributed.rows import HostRows, TensorRows
+from tri_apsp.distributed.rows import Rows, TensorRows
 from tri_apsp.engines import Block, block
 from tri_apsp.semirings import no_edge
 
@@ -75,7 +75,7 @@ class DeviceRows(ABC):
         """
 
     @abstractmethod
-    def begin_copy(self, copy: HostRows) -> None:
+    def begin_copy(self, copy: Rows) -> None:
         """Let the next visits, which change all rows, write them to `copy` too."""
 
     @abstractmethod
@@ -103,7 +103,7 @@ class ResidentRows(DeviceRows):
     def __init__(self, rows: Block, n: int, spare: int = 0, host_spare: int = 0) -> None:
         self.like, self.count, self.rows_per_strip = rows, rows.shape[1], rows.shape[1]
         self._n, self._spare, self._host_spare = n, spare, host_spare
-        self._copy: HostRows | None = None
+        self._copy: Rows | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-copy")
 
     def announce(self, visits: Sequence[Visit]) -> None:
@@ -113,7 +113,7 @@ class ResidentRows(DeviceRows):
         if visit.begin < visit.end:
             yield visit.begin, block(self.like, (visit.begin, visit.end), (0, self.like.shape[2]))
 
-    def begin_copy(self, copy: HostRows) -> None:
+    def begin_copy(self, copy: Rows) -> None:
         self._copy = copy
 
     def end_copy(self) -> Future[None]:
@@ -140,7 +140,7 @@ class ResidentRows(DeviceRows):
         self._writer.shutdown()
 
 
-def load(source: HostRows, initialize: Initialize, rows: Block) -> None:
+def load(source: Rows, initialize: Initialize, rows: Block) -> None:
     """Copy rows from the host to the device, and make them those that a solve starts from."""
     visit = Visit(0, source.shape[0], keeps=False, is_first=True)
     strip = _copied_rows(rows)
@@ -153,7 +153,7 @@ def load(source: HostRows, initialize: Initialize, rows: Block) -> None:
         streamed.close()
 
 
-def store(rows: Block, target: HostRows, written: Mark = None) -> None:
+def store(rows: Block, target: Rows, written: Mark = None) -> None:
     """Copy rows that a device has written at a mark to the host; None: all work that is queued.
 
     Other work of the device goes on.
@@ -240,14 +240,14 @@ class StreamedRows(DeviceRows):
 
     def __init__(
         self,
-        source: HostRows,
-        target: HostRows,
+        source: Rows,
+        target: Rows,
         initialize: Initialize,
         like: Block,
         *,
         strip: int,
         slots: int,
-        intermediate: HostRows | None = None,
+        intermediate: Rows | None = None,
     ) -> None:
         self.like, self.count, self.rows_per_strip = like, source.shape[0], strip
         self._source, self._target, self._initialize = source, target, initialize
@@ -262,7 +262,7 @@ class StreamedRows(DeviceRows):
         self._reading = deque[tuple[_Strip, _Slot, Future[Mark]]]()
         self._writing = deque[tuple[_Strip, Future[None]]]()
         self._begun = 0
-        self._copy: HostRows | None = None
+        self._copy: Rows | None = None
 
     def announce(self, visits: Sequence[Visit]) -> None:
         for visit in visits:
@@ -282,7 +282,7 @@ class StreamedRows(DeviceRows):
                 self._initialize(begin, rows)
             yield begin, rows
             self._reading.popleft()
-            targets = list[HostRows]()
+            targets = list[Rows]()
             if visit.keeps:
                 targets.append(self._target if visit.is_last else self._intermediate)
             if self._copy is not None:
@@ -292,7 +292,7 @@ class StreamedRows(DeviceRows):
                 self._writing.append((strip, slot.written))
             slot.used = mark(device)
 
-    def begin_copy(self, copy: HostRows) -> None:
+    def begin_copy(self, copy: Rows) -> None:
         self._copy = copy
 
     def end_copy(self) -> Future[None]:
@@ -340,9 +340,7 @@ class StreamedRows(DeviceRows):
         slot.loaded = self._to.run(lambda: to.copy_(rows, non_blocking=True), slot.used)
         return slot.loaded
 
-    def _write(
-        self, strip: _Strip, slot: _Slot, changed: Mark, targets: Sequence[HostRows]
-    ) -> None:
+    def _write(self, strip: _Strip, slot: _Slot, changed: Mark, targets: Sequence[Rows]) -> None:
         rows = slot.host[: strip.end - strip.begin]
         values = slot.device[0, : len(rows)]
         stored = self._from.run(lambda: rows.copy_(values, non_blocking=True), changed)

@@ -12,7 +12,7 @@ from tri_apsp.device import SideStream, mark, synchronize
 from tri_apsp.distributed.device_rows import StreamedRows, Visit, unchanged
 from tri_apsp.distributed.model import Rates
 from tri_apsp.distributed.plan import SLOTS
-from tri_apsp.distributed.rows import HostRows, Rows, TensorRows
+from tri_apsp.distributed.rows import Rows, TensorRows
 from tri_apsp.engines import MatrixSpec, Update
 from tri_apsp.methods import METHODS, Observer
 
@@ -56,7 +56,7 @@ def measure_rates(
     copy = broadcast = float("inf")
     height = max(1, min(weights.shape[0], _BYTES // max(1, n * dtype.itemsize)))
     moved = height * n * dtype.itemsize
-    if device.type == "cuda" and isinstance(weights, HostRows):
+    if device.type == "cuda" and weights.are_on_host:
         near = [block_of(height, n) for _ in range(2)]
         far = [torch.empty((height, n), dtype=dtype, pin_memory=True) for _ in range(2)]
         streams = SideStream(device), SideStream(device)
@@ -76,7 +76,7 @@ def measure_rates(
 
 
 def measure_host(
-    devices: Sequence[torch.device], weights: HostRows, strip: int, *, in_memory: bool = False
+    devices: Sequence[torch.device], weights: Rows, strip: int, *, in_memory: bool = False
 ) -> float:
     """Return the bytes of rows per second that a rank reads and writes on the host while all ranks
     do: they, and the copies of their devices, share the bandwidth of its memory.

@@ -19,13 +19,17 @@ import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.dense.exponents import are_supported
 from tri_apsp.device import free_memory
 from tri_apsp.distributed.layout import ROW_MULTIPLE
 from tri_apsp.distributed.model import Prediction
+from tri_apsp.distributed.rows import FileRows, Rows
+from tri_apsp.distributed.target import OutFile, Target
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.memory import byte_size
 from tri_apsp.plan import Options, Plan
+from tri_apsp.request import Request
 
 # Of a pivot block of rows that stay on a device: its share of the rows of a rank, the least and the
 # most rows. On two H200 in float32, 32768 vertices take 1.12 s by 2048, 1.16 by 1024 and 1.21 by
@@ -54,7 +58,7 @@ _ENCODED = 2
 _CLOSED = 1 << 25
 
 
-class RowFacts(NamedTuple):
+class RowSpec(NamedTuple):
     """What a plan of block rows is made from, besides the values of the weights.
 
     Attributes:
@@ -81,6 +85,35 @@ class RowFacts(NamedTuple):
     sharers: int
     checkpoints: bool
     reason: str
+
+    @classmethod
+    def of(
+        cls,
+        counts: tuple[int, ...],
+        weights: Rows,
+        target: Target | None,
+        request: Request,
+        device: torch.device,
+        *,
+        memory: int,
+        sharers: int,
+    ) -> "RowSpec":
+        """Return that of a request, for the rows of one rank; see the attributes."""
+        source = "memory" if weights.are_on_host else "device"
+        to = "memory" if target is not None else "device"
+        return cls(
+            counts,
+            weights.dtype,
+            device,
+            "file" if isinstance(weights, FileRows) else source,
+            "file" if isinstance(target, OutFile) else to,
+            request.options,
+            tuned.with_forced(request.config),
+            memory,
+            sharers,
+            request.checkpoint is not None,
+            request.in_rows,
+        )
 
     def plan(self, *, nonnegative: bool = True, threshold: int | None = None) -> "BlockRowPlan":
         """Return the plan for weights of which none is negative, or for any; see BlockRowSolver.
@@ -112,6 +145,9 @@ class RowFacts(NamedTuple):
             copies += 1
         reserved = copies * self.dtype.itemsize + options.predecessors * torch.int32.itemsize
         engine = engines.choose(self.device, self.config, self.dtype)
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        if threshold is not None and not are_supported(engine, like):
+            threshold = None
         call = tuned.call_of(engine, self.device, self.dtype, n=n, nonnegative=nonnegative)
         plan = plan_block_rows(
             self.counts,
@@ -134,7 +170,7 @@ class RowFacts(NamedTuple):
         in_memory = plan.is_streamed and self.target == "file"
         in_memory &= rows * n * self.dtype.itemsize <= spare_memory(self.device, self.sharers)
         reason = f"{self.reason}; {plan.reason}"
-        return dataclasses.replace(plan, reason=reason, in_memory=in_memory, facts=self)
+        return dataclasses.replace(plan, reason=reason, in_memory=in_memory, spec=self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +188,8 @@ class BlockRowPlan(Plan):
             measured them, and for no vertices.
         nonnegative: whether no weight is negative.
         threshold: of products by exponents, None: there are none.
-        facts: what it was made from.
+        spec: what it was made from.
+        parts: the rows of each device, and where their distances go, until they are solved.
         resumed: how many vertices had been pivots in the checkpoint from which the solve went on.
 
     Examples:
@@ -172,7 +209,8 @@ class BlockRowPlan(Plan):
     resumed: int = 0
     nonnegative: bool = field(default=True, repr=False)
     threshold: int | None = field(default=None, repr=False)
-    facts: RowFacts | None = field(default=None, repr=False)
+    spec: RowSpec | None = field(default=None, repr=False)
+    parts: tuple[tuple[Rows, Target | None], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def is_streamed(self) -> bool:

@@ -6,8 +6,8 @@ them, and the distances from them, which the ranks send each other in parts.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -58,7 +58,7 @@ def find_row_predecessors(
     exchange = _Exchange(ranks, counts)
     largest = None
     if dtype.is_floating_point and not nonnegative:
-        largest = exchange.greatest(largest_magnitude(distances[None])[None])[0]
+        largest = exchange.combined(largest_magnitude(distances[None])[None], "max")[0]
     tolerance = tolerance_of(dtype, n, largest)
     if n <= engine.most_searched_whole:
         own = slice(exchange.first, exchange.first + len(distances))
@@ -108,17 +108,12 @@ class _Exchange(RowExchange):
             return list(matrices)
         return [torch.cat(parts) for parts in zip(before, matrices, after, strict=True)]
 
-    def total(self, values: Any) -> Any:
-        return self._combined(values, np.sum)
-
-    def greatest(self, values: Any) -> Any:
-        return self._combined(values, np.max)
-
-    def least(self, values: Any) -> Any:
-        return self._combined(values, np.min)
-
-    def any(self, values: Any) -> Any:
-        return self._combined(values, np.any)
+    def combined(self, values: Any, how: Literal["sum", "max", "min", "any"]) -> Any:
+        # A copy, since values that other threads read must not change.
+        is_tensor = isinstance(values, torch.Tensor)
+        own = np.array(values.cpu().numpy() if is_tensor else values)
+        found = getattr(np, how)(self._ranks.gather(own), axis=0)
+        return torch.from_numpy(found).to(values.device) if is_tensor else found
 
     def joined(self, values: Any) -> Any:
         counts, given = self._ranks.gather(len(values)), _tensor(values)
@@ -179,18 +174,11 @@ class _Exchange(RowExchange):
 
     def _vertices(self, wanted: Any) -> torch.Tensor:
         """Return the vertices that some rank wants, given (n,) or (1, n)."""
-        return _tensor(self.any(wanted)).flatten().nonzero().flatten()
+        return _tensor(self.combined(wanted, "any")).flatten().nonzero().flatten()
 
     def _own_rows(self, matrix: Any) -> torch.Tensor:
         """Return the rows (rows, n) of this rank, given (rows, n) or (1, rows, n)."""
         return _tensor(matrix).flatten(0, -2)[self.own]
-
-    def _combined(self, values: Any, combine: Callable[..., Any]) -> Any:
-        is_tensor = isinstance(values, torch.Tensor)
-        # A copy, since values that other threads read must not change.
-        own = np.array(values.cpu().numpy() if is_tensor else values)
-        found = combine(self._ranks.gather(own), axis=0)
-        return torch.from_numpy(found).to(values.device) if is_tensor else found
 
     def _collected(self, own: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
         """Return the rows that the ranks give, each as many as in `counts`, one after another."""

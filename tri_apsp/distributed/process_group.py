@@ -2,7 +2,8 @@
 
 A rank that fails writes the reason into the store, and each rank increments a counter there, its
 sign, while it runs. A thread of each rank reads the reason and the sign of the next rank, and ends
-what the rank waits for: no rank hangs because another is gone.
+what the rank waits for: no rank hangs because another is gone. The timeouts of torch.distributed do
+not serve: they would bound how long a rank may compute, and that of NCCL ends the process.
 """
 
 import itertools
@@ -10,7 +11,7 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TypeAlias, TypeVar
@@ -43,6 +44,8 @@ _SHORT, _LONG = 2e-4, 0.02
 # size of the fact before the first.
 _PART, _SIZE_BYTES = 1 << 22, 8
 
+# What a rank writes in place of its sign once it has left the call.
+_DONE = "done"
 _STORE_ENDED = "the rank that holds the store of torch.distributed ended"
 
 # The keys that the last call of this process with a group has left in the store.
@@ -70,8 +73,6 @@ class ProcessGroup(Communicator):
             _left.pop(self._name, None)
         self._store = PrefixStore(str(self._number), self._calls)
         self._gathered, self._written = 0, deque[list[str]]()
-        # The rank that this one watches, its last sign, and when that was new.
-        self._next, self._sign, self._seen = self._after(self.rank), b"", time.monotonic()
         self._error: RankError | None = None
         self._reason = ""  # of that error
         self._ended = threading.Event()
@@ -90,21 +91,14 @@ class ProcessGroup(Communicator):
     ) -> None:
         self._ended.set()
         self._watch.join()
-        try:
+        keys = ["next", f"alive/{self.rank}", *itertools.chain(*self._written)]
+        _left[self._name] = [f"{self._number}/{key}" for key in keys[self.rank > 0 :]]
+        with suppress(RuntimeError):  # the rank that holds the store is gone
             if error is not None:
                 self._record(error)
-            self._store.set(f"alive/{self.rank}", "done")
-            keys = [f"alive/{self.rank}", *itertools.chain(*self._written)]
-            keys += [] if self.rank else ["next"]
-            _left[self._name] = [f"{self._number}/{key}" for key in keys]
-            # The store may end with this process: others shall read the reason first.
-            begun = time.monotonic()
-            while error is not None and time.monotonic() - begun < _PATIENCE:
-                if all(sign == b"done" for sign in self._signs()):
-                    break
-                time.sleep(_CHECK / 10)
-        except RuntimeError:  # the rank that holds the store is gone
-            pass
+            self._store.set(f"alive/{self.rank}", _DONE)
+            if error is not None:  # the store may end with this process: let others read it first
+                _becomes_true(lambda: set(self._signs()) == {_DONE.encode()})
         if error is not None:
             self._abort_if_stuck()
         self._last = None  # which refers to the tensor
@@ -124,12 +118,8 @@ class ProcessGroup(Communicator):
         return self._store.get(key) if self._store.check([key]) else b""
 
     def _signs(self) -> list[bytes]:
-        """Return the sign of each rank: a count, "done" after the call, and empty before it."""
+        """Return the sign of each rank: a count, _DONE after the call, and empty before it."""
         return [self._value(f"alive/{rank}") for rank in range(self.size)]
-
-    def _after(self, rank: int) -> int:
-        """Return the rank after another one; after the last, the first."""
-        return (rank + 1) % self.size
 
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
         if self.size == 1:
@@ -145,11 +135,7 @@ class ProcessGroup(Communicator):
         def wait() -> None:
             with self._named_failures():
                 if tensor.device.type == "cpu":  # where waiting would block, whatever happens
-                    pause = _SHORT
-                    while not work.is_completed():
-                        self.check()
-                        time.sleep(pause)
-                        pause = min(_LONG, 1.1 * pause)
+                    self._poll(work.is_completed)
                 work.wait()
 
         return wait
@@ -173,18 +159,25 @@ class ProcessGroup(Communicator):
             if len(self._written) > 2:  # which all ranks have read, since they wrote the one after
                 for key in self._written.popleft():
                     self._store.delete_key(key)
-            pause = _SHORT
-            while not self._store.check(keys):
-                # A rank may fail after it has written its fact.
-                if self._error is not None and not self._store.check(keys):
-                    raise self._error
-                time.sleep(pause)
-                pause = min(_LONG, 1.1 * pause)
+            self._poll(lambda: self._store.check(keys))
             if not number:  # all ranks have begun this call, and ended the one before
                 for key in _left.pop(self._name, []):
                     self._calls.delete_key(key)
             values = self._store.multi_get(keys)
             return [pickle.loads(self._whole(*each)) for each in zip(keys, values, strict=True)]
+
+    def _poll(self, is_done: Callable[[], bool]) -> None:
+        """Wait until something is done, which may be when another rank fails.
+
+        Raises:
+            RankError: another rank has failed before.
+        """
+        pause = _SHORT
+        while not is_done():
+            if self._error is not None and not is_done():
+                raise self._error
+            time.sleep(pause)
+            pause = min(_LONG, 1.1 * pause)
 
     def _write(self, key: str, data: bytes) -> list[str]:
         """Write to the store, `key` last, and return all keys."""
@@ -207,62 +200,54 @@ class ProcessGroup(Communicator):
 
     @contextmanager
     def _named_failures(self) -> Iterator[None]:
-        """Raise RankError in place of an error of torch.distributed."""
+        """Raise RankError in place of an error of torch.distributed: for the rank that ended, if
+        that is why; else it is this one that has failed, which the others are told.
+        """
         try:
             yield
         except (RankError, torch.OutOfMemoryError):
             raise
         except RuntimeError as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: RuntimeError) -> RankError:
-        """Return the error for one of torch.distributed: which rank ended, if that is why; or it is
-        this one that has failed, which the others are told.
-        """
-        begun, before, now = time.monotonic(), list[bytes](), list[bytes]()
-        with suppress(RuntimeError):  # the store has ended, which the thread finds too
-            before = self._signs()
-        while self._error is None and time.monotonic() - begun < _PATIENCE:
-            time.sleep(_CHECK / 10)
-        with suppress(RuntimeError):
-            now = self._signs()
-        if self._error is not None:
-            return self._error
-        first_line = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".;")
-        self._reason = f"rank {self.rank} failed: {first_line}"
-        for rank, (sign, newer) in enumerate(zip(before, now, strict=False)):
-            if rank != self.rank and sign == newer != b"done":
-                self._reason = f"rank {rank} ended"
-                break
-        return _error_of(self._reason)
+            before, now = list[bytes](), list[bytes]()
+            with suppress(RuntimeError):  # the store has ended, which the thread finds too
+                before = self._signs()
+            if not _becomes_true(lambda: self._error is not None):
+                with suppress(RuntimeError):
+                    now = self._signs()
+                first_line = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".;")
+                self._reason = f"rank {self.rank} failed: {first_line}"
+                for rank, (sign, newer) in enumerate(zip(before, now, strict=False)):
+                    if rank != self.rank and sign == newer != _DONE.encode():
+                        self._reason = f"rank {rank} ended"
+                        break
+            raise self._error or _error_of(self._reason) from error
 
     def _watch_ranks(self) -> None:
+        """Show that this rank runs, until it leaves this context. If the next rank that is not done
+        does not run, or one has failed, let what this rank waits for fail.
+        """
+        watched, sign, seen, reason = self.rank + 1, b"", time.monotonic(), ""
         for count in itertools.count():
             try:
                 self._store.set(f"alive/{self.rank}", str(count))
-                if reason := self._value("failed").decode() or self._silence():
-                    return self._end(reason)
+                reason = self._value("failed").decode()
+                newest, now = self._value(f"alive/{watched % self.size}"), time.monotonic()
             except RuntimeError:
-                return self._end(_STORE_ENDED)
+                reason, newest = _STORE_ENDED, sign
+            if newest == _DONE.encode():
+                watched, sign, seen = watched + 1, b"", now
+            elif newest != sign:
+                sign, seen = newest, now
+            elif not reason and now - seen > (_SILENCE if sign else _ARRIVAL):
+                reason = f"rank {watched % self.size} " + (
+                    f"ended, or was silent for {_SILENCE:.0f} s"
+                    if sign
+                    else f"did not make it within {_ARRIVAL:.0f} s"
+                )
+            if reason:
+                break
             if self._ended.wait(_CHECK):
-                return None
-        return None
-
-    def _silence(self) -> str:
-        """Return why the next rank that is not done counts as ended; empty if it does not."""
-        sign, now = self._value(f"alive/{self._next}"), time.monotonic()
-        if sign == b"done":
-            self._next, self._sign, self._seen = self._after(self._next), b"", now
-        elif sign != self._sign:
-            self._sign, self._seen = sign, now
-        elif not sign and now - self._seen > _ARRIVAL:
-            return f"rank {self._next} did not make it within {_ARRIVAL:.0f} s"
-        elif sign and now - self._seen > _SILENCE:
-            return f"rank {self._next} ended, or was silent for {_SILENCE:.0f} s"
-        return ""
-
-    def _end(self, reason: str) -> None:
-        """Let what the rank waits for fail, until the rank leaves this context."""
+                return
         self._error, self._reason = _error_of(reason), reason
         while not self._ended.wait(_CHECK):
             self._abort_if_stuck()
@@ -274,24 +259,24 @@ class ProcessGroup(Communicator):
         """
         if self._last is None or "nccl" not in dist.get_backend_config(self._group):
             return
-        if not _arrives(self._last):
+        try:
+            arrives = _becomes_true(self._last.is_completed)
+            if arrives:
+                self._last.wait()  # raises the error of a message that has failed
+        except RuntimeError:
+            arrives = False
+        if not arrives:
             self._last = None
             with suppress(RuntimeError):
                 self._group.abort()  # type: ignore[union-attr]
 
 
-def _arrives(message: dist.Work) -> bool:
-    """Return whether a message on a GPU is complete within _PATIENCE."""
+def _becomes_true(condition: Callable[[], bool]) -> bool:
+    """Return whether a condition is true within _PATIENCE."""
     begun = time.monotonic()
-    try:
-        while not message.is_completed():
-            if time.monotonic() - begun > _PATIENCE:
-                return False
-            time.sleep(_CHECK / 10)
-        message.wait()  # raises the error of a message that has failed
-    except RuntimeError:
-        return False
-    return True
+    while not (found := condition()) and time.monotonic() - begun < _PATIENCE:
+        time.sleep(_CHECK / 10)
+    return found
 
 
 @contextmanager
@@ -322,12 +307,12 @@ def group_of(group: Group, call: str) -> Iterator[ProcessGroup]:
             f"rank, but {found}; {remedy}."
         )
     with ProcessGroup(group) as ranks:
-        first, *others = ranks.gather(call)
-        for rank, other in enumerate(others, start=1):
-            if other != first:
+        calls = ranks.gather(call)
+        for rank, other in enumerate(calls):
+            if other != calls[0]:
                 raise InputError(
                     f"all ranks must make the same call, but rank {rank} calls {other}, and rank 0 "
-                    f"{first}; call one of them on all ranks."
+                    f"{calls[0]}; call one of them on all ranks."
                 )
         yield ranks
 

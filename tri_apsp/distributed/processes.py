@@ -12,9 +12,9 @@ from tri_apsp.device import current, current_gpu
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.distributed.process_group import Group, group_of
-from tri_apsp.distributed.rows import FileRows, Rows, rows_of_tensor
+from tri_apsp.distributed.rows import FileRows, Rows, TensorRows
 from tri_apsp.distributed.run import solve_rows
-from tri_apsp.distributed.target import Target, target_of
+from tri_apsp.distributed.target import targets_of
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.plan import Checkpoint, NegativeCycles
@@ -139,15 +139,14 @@ def shortest_paths(
             counts = ranks.gather(len(weights))
         first, end = bounds(counts)[ranks.rank]
 
-        def opened() -> tuple[Rows, Target | None]:
-            rows = (
-                FileRows(weights, first, end, request.name)
-                if isinstance(weights, NpyFile)
-                else rows_of_tensor(weights)
-            )
-            return rows, target_of(request, rows.shape, rows.dtype, first)
-
-        rows, target = ranks.together(opened)
+        rows: Rows = (
+            FileRows(weights, first, end, request.name)
+            if isinstance(weights, NpyFile)
+            else TensorRows(weights)
+        )
+        (target,) = ranks.together(
+            lambda: targets_of(request, [(0, end - first)], rows.shape, rows.dtype)
+        )
         with current(own), progress_bar(progress and ranks.rank == 0) as report:
             result = solve_rows(ranks, rows, target, request, own, progress=report)
         if isinstance(out, torch.Tensor) and not request.options.overwrite:

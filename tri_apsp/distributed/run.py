@@ -3,19 +3,21 @@
 import dataclasses
 import itertools
 import platform
-from typing import NamedTuple, NoReturn
+from collections.abc import Sequence
 
 import torch
 
-from tri_apsp import engines, tuned
-from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_threshold
+from tri_apsp import engines
+from tri_apsp.cycles.attempts import Attempts
+from tri_apsp.cycles.changed_weights import ChangedWeights
+from tri_apsp.cycles.search import CycleSearch, NegativeCycle
+from tri_apsp.dense.exponents import do_values_decide, solve_threshold
 from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe
 from tri_apsp.distributed.block_rows import BlockRowSolver
-from tri_apsp.distributed.changed_weights import ChangedWeights
 from tri_apsp.distributed.checkpoint import Checkpoints, State
 from tri_apsp.distributed.communicator import Communicator
-from tri_apsp.distributed.cycles import NegativeComponent, RowCycleSearch
+from tri_apsp.distributed.cycles import RowCycleSearch, reached
 from tri_apsp.distributed.device_rows import (
     DeviceRows,
     Initialize,
@@ -28,16 +30,16 @@ from tri_apsp.distributed.device_rows import (
 from tri_apsp.distributed.layout import Layout, bounds
 from tri_apsp.distributed.plan import (
     BlockRowPlan,
-    RowFacts,
+    RowSpec,
     columns_of,
     spare_memory,
     usable_memory,
 )
 from tri_apsp.distributed.predecessors import find_row_predecessors
-from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
-from tri_apsp.distributed.target import FileTarget, Target
+from tri_apsp.distributed.rows import Rows, TensorRows
+from tri_apsp.distributed.target import OutFile, Target
 from tri_apsp.engines import Block
-from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.errors import InputError
 from tri_apsp.memory import empty, memory_for
 from tri_apsp.plan import Progress
 from tri_apsp.request import Request
@@ -79,45 +81,9 @@ def solve_rows(
     return _Solve(ranks, weights, target, request, device, plan, progress).run()
 
 
-def row_facts(
-    counts: tuple[int, ...],
-    weights: Rows,
-    target: Target | None,
-    request: Request,
-    device: torch.device,
-    *,
-    memory: int,
-    sharers: int,
-) -> RowFacts:
-    """Return what a plan is made from, for the rows of one rank; see RowFacts."""
-    in_memory = "memory" if isinstance(weights, HostRows) else "device"
-    to = "file" if isinstance(target, FileTarget) else "memory" if target else "device"
-    return RowFacts(
-        counts,
-        weights.dtype,
-        device,
-        "file" if isinstance(weights, FileRows) else in_memory,
-        to,
-        request.options,
-        tuned.with_forced(request.config),
-        memory,
-        sharers,
-        request.checkpoint is not None,
-        request.in_rows,
-    )
+class _Solve(Attempts):
+    """The solve of one rank. The attempts of all are those of one graph, number 0."""
 
-
-class _Sample(NamedTuple):
-    """Of some rows of weights: how many there are, their edges but for loops, and whether weights
-    are integers.
-    """
-
-    rows: int
-    edges: int
-    are_exact: bool
-
-
-class _Solve:
     def __init__(
         self,
         ranks: Communicator,
@@ -128,6 +94,7 @@ class _Solve:
         plan: BlockRowPlan | None,
         progress: Progress | None,
     ) -> None:
+        super().__init__(weights.dtype, request.options)
         self.ranks, self.weights, self.target, self.request = ranks, weights, target, request
         self.progress = progress
         self.device, self.dtype = device, weights.dtype
@@ -135,100 +102,95 @@ class _Solve:
         given = {"checkpoint": request.checkpoint, "out": target is not None}
         ranks.require_same(request.options._asdict() | given)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
-        self.first, _ = bounds(self.counts)[ranks.rank]
-        found = None if plan is None else plan.facts
-        self.facts = self._agreed_facts() if found is None else found
-        config = self.facts.config
-        self.engine = ranks.together(lambda: engines.choose(self.device, config, self.dtype))
-        own_range, samples = ranks.together(self._checked_range)
+        self.first, self.end = bounds(self.counts)[ranks.rank]
+        self.spec = self._agreed_spec() if plan is None or plan.spec is None else plan.spec
+        own_range, sample = ranks.together(self._checked_range)
         self.range = union(ranks.gather(own_range))
         check_negative(self.dtype, self.n, self.range)
-        self.plan = self._final_plan(samples)
+        self.plan = self._final_plan(sample)
         ranks.connect(self.device)
-        self.target_rows: HostRows | None = None
+        self.target_rows: Rows | None = None
         self.checkpoints: Checkpoints | None = None
         self.changes = ChangedWeights(self.n, self.first)
         self.resident: Block | None = None  # the rows, once they are solved
-        self.intermediate: HostRows | None = None
+        self.intermediate: TensorRows | None = None
+        self.is_negative = False
 
     def run(self) -> Result:
         plan, request = self.plan, self.request
         what = f"the solve of {self.count} rows of {self.n} vertices"
         try:
             with memory_for(what, plan.memory, self.device, "give less `memory`"):
-                if self.target is not None:
-                    self.target_rows = self._opened(self.target)
+                self.target_rows = self._opened()
                 if request.checkpoint is not None:
                     self.checkpoints = Checkpoints(
                         self.ranks, request.checkpoint, self.weights, self.first
                     )
-                return self._solved()
+                self.attempt()
+                self.settle()
+                return self._result()
         except BaseException:
-            if self.target is not None and self.ranks.rank == 0:
+            if isinstance(self.target, OutFile) and self.ranks.rank == 0:
                 self.target.discard()
             raise
         finally:
             if self.checkpoints is not None:
                 self.checkpoints.close()
 
-    def _solved(self) -> Result:
-        search: RowCycleSearch | None = None
-        while not self._attempt():
-            if not self._has_weights():
-                self._raise_without_weights()
-            search = search or RowCycleSearch(self.weights, self.first, self.ranks)
-            if self._remove_components(search):
-                continue
-            if self.changes.potentials is not None or not self.dtype.is_floating_point:
-                raise_out_of_range(self.dtype, "a path weighs too little")
-            self.changes.potentials = search.potentials()
-        sources = torch.arange(self.first, self.first + self.count)
-        components = self.changes.components
-        cycle = components[0].cycle if components else None
+    def _result(self) -> Result:
         predecessors = self._predecessors() if self.request.options.predecessors else None
         distances = self._distances()
         if predecessors is not None:
             predecessors = predecessors.to(distances.device)
         if self.checkpoints is not None:
             self.checkpoints.remove()
-        labels = self.request.labels
-        return Result(distances, self.plan, predecessors, cycle, sources, labels=labels)
+        return Result(
+            distances,
+            self.plan,
+            predecessors,
+            self.changes.cycles[0] if self.changes.cycles else None,
+            torch.arange(self.first, self.end),
+            labels=self.request.labels,
+        )
 
-    def _opened(self, target: Target) -> HostRows:
-        """Return the place of the distances of this rank, which rank 0 makes."""
-        ranks = self.ranks
+    def _opened(self) -> Rows | None:
+        """Return the place of the distances of this rank on the host; rank 0 makes a file."""
+        target, ranks = self.target, self.ranks
+        if not isinstance(target, OutFile):
+            return target
         ranks.from_first(lambda: target.create(self.n, self.dtype))
-        return ranks.together(lambda: target.open(self.first, self.first + self.count))
+        return ranks.together(lambda: target.open(self.first, self.end))
 
-    def _checked_range(self) -> tuple[ValueRange, list[_Sample]]:
-        """Return the value range of the weights of this rank, checked; and samples of them, if
-        values decide on products by exponents.
+    def _checked_range(self) -> tuple[ValueRange, tuple[int, int, bool]]:
+        """Return the value range of the weights of this rank, checked; and of a sample of rows, if
+        values decide on products by exponents: how many, their edges, and whether all are integers.
         """
-        found, samples, step = list[ValueRange](), list[_Sample](), -(-self.n // _COUNTED) | 1
-        takes_samples = do_values_decide(self.engine, self.n, self._like())
+        spec = self.spec
+        engine = engines.choose(self.device, spec.config, self.dtype)
+        takes_sample = do_values_decide(engine, self.n, self._new_rows(0, 0))
+        found, step = list[ValueRange](), -(-self.n // _COUNTED) | 1
+        count, edges, are_exact = 0, 0, True
         for begin, part in self.weights.parts():
-            engine = engines.type_of(engines.choose_unconfigured(part.device, self.dtype))
-            (values,) = engine.value_ranges([part[None]], no_edge(self.dtype))
+            of_part = engines.type_of(engines.choose_unconfigured(part.device, self.dtype))
+            (values,) = of_part.value_ranges([part[None]], no_edge(self.dtype))
             row = self.first + begin
             found.append(check_values(part[None], self.request.name, values, row=row))
-            if takes_samples:
+            if takes_sample:
                 rows = part[-begin % step :: step].to(self.device)
-                edges = rows[rows < no_edge(self.dtype)]
-                exact = not edges.is_floating_point() or bool((edges == edges.floor()).all())
-                loops = rows[:, row + -begin % step :: step].diagonal() < no_edge(self.dtype)
-                samples.append(_Sample(len(rows), edges.numel() - int(loops.sum()), exact))
-        return union(found), samples
+                exist = rows < no_edge(self.dtype)
+                count += len(rows)
+                edges += int(exist.sum())
+                edges -= int(exist[:, row + -begin % step :: step].diagonal().sum())
+                are_exact &= not rows.is_floating_point() or bool((rows == rows.floor()).all())
+        return union(found), (count, edges, are_exact)
 
-    def _like(self) -> torch.Tensor:
-        return torch.empty(0, dtype=self.dtype, device=self.device)
-
-    def _agreed_facts(self) -> RowFacts:
+    def _agreed_spec(self) -> RowSpec:
         """Return what rank 0 plans from, for all ranks."""
         ranks, host = self.ranks, platform.node()
         sharers = ranks.gather(host).count(host)
         memory = min(ranks.gather(usable_memory(self.request.memory, self.device, sharers)))
         return ranks.from_first(
-            lambda: row_facts(
+            lambda: RowSpec.of(
                 self.counts,
                 self.weights,
                 self.target,
@@ -239,64 +201,70 @@ class _Solve:
             )
         )
 
-    def _final_plan(self, samples: list[_Sample]) -> BlockRowPlan:
+    def _final_plan(self, sample: tuple[int, int, bool]) -> BlockRowPlan:
         """Return the plan for the values of the weights, the same on all ranks."""
+        counts, edges, are_exact = zip(*self.ranks.gather(sample), strict=True)
+        per_row = None
+        if sum(counts):
+            per_row = sum(edges) / sum(counts) if all(are_exact) else 0
         nonnegative = self.range.lowest >= 0
-        threshold = self._threshold(samples) if nonnegative else None
+        threshold = solve_threshold(per_row, self.range.highest_below) if nonnegative else None
         return self.ranks.from_first(
-            lambda: self.facts.plan(nonnegative=nonnegative, threshold=threshold)
+            lambda: self.spec.plan(nonnegative=nonnegative, threshold=threshold)
         )
 
-    def _threshold(self, samples: list[_Sample]) -> int | None:
-        """Return the threshold of products by exponents, the same on all ranks."""
-        edges: float | None = None
-        if every := [sample for own in self.ranks.gather(samples) for sample in own]:
-            rows, counts, exact = zip(*every, strict=True)
-            edges = sum(counts) / sum(rows) if all(exact) else 0
-        elif not are_supported(self.engine, self._like()):
-            return None
-        return solve_threshold(edges, self.range.highest_below)
+    def begin(self, graph: int) -> tuple[CycleSearch, ChangedWeights]:
+        return RowCycleSearch(self.weights, self.first, self.ranks), self.changes
 
-    def _attempt(self) -> bool:
-        """Solve once; return False if a diagonal value is negative."""
+    def negative_graphs(self) -> list[int]:
+        return [0] if self.is_negative else []
+
+    def remove(self, graph: int, cycle: NegativeCycle) -> None:
+        search, cycles = self.begun[graph][0], [cycle]
+        while cycles:
+            after, before = (
+                reached(cycles[0], self.weights, self.first, self.ranks, forward=forward)
+                for forward in (True, False)
+            )
+            self.changes.remove(cycles[:1], after & before, before[:, None], after[None])
+            cycles = search.run(self.changes.labels)
+
+    def attempt(self) -> None:
         ranges = list[ValueRange]()
-        nonnegative = self._is_nonnegative()
         checkpoints = self.checkpoints if self.changes.are_none else None
         state = None if checkpoints is None else checkpoints.resume()
-        done = 0
         if state is not None:
-            done = state.done
-            self.plan = dataclasses.replace(self.plan, resumed=done)
-        plan = self.plan
+            self.plan = dataclasses.replace(self.plan, resumed=state.done)
         rows = self._device_rows(state)
         solver = BlockRowSolver(
             rows,
-            Layout(self.counts, plan.block, done),
+            Layout(self.counts, self.plan.block, 0 if state is None else state.done),
             self.ranks,
-            plan.config,
-            nonnegative=nonnegative,
-            threshold=plan.threshold,
+            self.plan.config,
+            nonnegative=self._is_nonnegative(),
+            threshold=self.plan.threshold,
             on_solved=lambda begin, part: ranges.append(self._finish(begin, part)),
             checkpoints=checkpoints,
             progress=self.progress,
         )
         try:
-            if not solver.solve():
-                return False
+            self.is_negative = not solver.solve()
         finally:
             if checkpoints is not None:
                 checkpoints.stop()
             rows.close()
-        self._check_distances(union(self.ranks.gather(union(ranges))))
-        return True
+        if not self.is_negative:
+            self._check_distances(union(self.ranks.gather(union(ranges))))
 
     def _device_rows(self, state: State | None) -> DeviceRows:
         """Return the rows that the solve starts from: the weights, or a state of it."""
         plan, weights = self.plan, self.weights if state is None else state.rows
         initialize = self.changes.apply if state is None else unchanged
         columns = columns_of(self.n, self.device)
+        if plan.in_memory and self.intermediate is None:  # since each pivot block writes all rows
+            own = empty((self.count, self.n), self.dtype, torch.device("cpu"))
+            self.intermediate = TensorRows(own)
         if plan.is_streamed:
-            assert isinstance(weights, HostRows)
             assert self.target_rows is not None
             return StreamedRows(
                 weights,
@@ -305,30 +273,23 @@ class _Solve:
                 self._new_rows(0, columns),
                 strip=plan.strip,
                 slots=plan.slots,
-                intermediate=self._intermediate_rows() if plan.in_memory else None,
+                intermediate=self.intermediate,
             )
         if self.resident is None:
             self.resident = self._rows_memory(columns)
         self._load(weights, initialize, self.resident)
         # The plan of a CPU has room for a copy.
-        spare = plan.memory if self.device.type == "cpu" else self.facts.memory - plan.memory
-        host_spare = spare_memory(self.device, self.facts.sharers)
+        spare = plan.memory if self.device.type == "cpu" else self.spec.memory - plan.memory
+        host_spare = spare_memory(self.device, self.spec.sharers)
         return ResidentRows(self.resident, self.n, spare, host_spare)
-
-    def _intermediate_rows(self) -> HostRows:
-        """Return memory for streamed rows that go to a file, since each pivot block writes all."""
-        if self.intermediate is None:
-            memory = empty((self.count, self.n), self.dtype, torch.device("cpu"))
-            self.intermediate = TensorRows(memory)
-        return self.intermediate
 
     def _load(self, weights: Rows, initialize: Initialize, rows: Block) -> None:
         """Copy the rows that a solve starts from to the device."""
-        if isinstance(weights, HostRows) and self.device.type != "cpu":
+        if weights.are_on_host and self.device.type != "cpu":
             load(weights, initialize, rows)
             return
         own = rows[0, :, : self.n]
-        if isinstance(weights, HostRows):
+        if weights.are_on_host:
             weights.read(0, own)
         elif weights.rows(0, self.count).data_ptr() != own.data_ptr():
             own.copy_(weights.rows(0, self.count))
@@ -341,7 +302,7 @@ class _Solve:
         if isinstance(self.target_rows, TensorRows) and self.device.type == "cpu":
             given = self.target_rows.tensor
         elif self.target_rows is None and self.request.options.overwrite:
-            assert isinstance(self.weights, TensorOnDevice)
+            assert isinstance(self.weights, TensorRows)
             given = self.weights.tensor
         if given is not None and columns == self.n and given.stride(-1) == 1:
             return given[None]
@@ -372,7 +333,7 @@ class _Solve:
         ranks, weights, rows = self.ranks, self.weights, self.resident[:, :, : self.n]
         nonnegative = self._is_nonnegative()
         edges: torch.Tensor | None = None
-        if isinstance(weights, (TensorRows, TensorOnDevice)) and self.changes.are_none:
+        if isinstance(weights, TensorRows) and self.changes.are_none:
             edges = weights.tensor if weights.tensor.device == self.device else None
         if ranks.any(edges is None):
             edges = self._new_rows(self.count, self.n)[0]
@@ -424,75 +385,56 @@ class _Solve:
         )
         solver.solve()
 
-    def _remove_components(self, search: RowCycleSearch) -> bool:
-        """Find the components with negative cycles, to be removed; return whether there are any.
-
-        Raises:
-            NegativeCycleError: there is one, and pairs are not to be marked.
-        """
-        before = len(self.changes.components)
-        while cycles := search.run(torch.where(self.changes.removed, -1, 0)):
-            if self.request.options.negative_cycles == "raise":
-                cycle = cycles[0]
-                raise NegativeCycleError(cycle.vertices, weight=cycle.weight, mark=self._mark())
-            self.changes.remove(NegativeComponent(cycles[0], self.weights, self.first, self.ranks))
-        return len(self.changes.components) > before
-
-    def _has_weights(self) -> bool:
-        """Return whether a solve leaves the weights unchanged until its end."""
+    def require_weights(self, graphs: Sequence[int]) -> None:
         weights, rows = self.weights, self.resident
         if not self.request.options.overwrite:
-            return True
-        if rows is None:  # they are streamed back to where they were
-            return False
-        if isinstance(weights, FileRows):
-            return True
-        return not self.ranks.any(shares_memory(weights.rows(0, self.count), rows))
-
-    def _raise_without_weights(self) -> NoReturn:
-        """Raise the error for distances in the memory of the weights."""
-        places = [self.weights if self.resident is None else TensorOnDevice(self.resident[0])]
+            return
+        # Streamed rows are written back to where the weights were.
+        if rows is not None and not self.ranks.any(
+            isinstance(weights, TensorRows) and shares_memory(weights.tensor, rows)
+        ):
+            return
+        places: list[Rows] = [weights if rows is None else TensorRows(rows[0])]
         if self.intermediate is not None:  # the file has only what the last pivot block has changed
             places.append(self.intermediate)
         own = set[int]()
-        for begin, part in itertools.chain.from_iterable(rows.parts() for rows in places):
+        for begin, part in itertools.chain.from_iterable(place.parts() for place in places):
             negative = part[:, self.first + begin :].diagonal() < 0
             own |= set((negative.nonzero().flatten() + self.first + begin).tolist())
         vertices = [vertex for found in self.ranks.gather(sorted(own)) for vertex in found]
-        raise NegativeCycleError(vertices, mark=self._mark(), overwritten=True)
-
-    def _mark(self) -> str:
-        """Return what marks pairs with a negative cycle, for messages."""
-        other = " and another `out`" if self.request.options.overwrite else ""
-        return f'negative_cycles="mark"{other}'
+        raise self.overwritten(graphs, vertices)
 
     def _distances(self) -> torch.Tensor:
         """Return the distances of this rank, where they were wanted."""
-        place, ranks = self.target, self.ranks
-        if place is None:
-            assert self.resident is not None
-            distances = self.resident[0, :, : self.n]
+        ranks, rows, target = self.ranks, self.resident, self.target_rows
+        if target is None:
+            assert rows is not None
+            distances = rows[0, :, : self.n]
             if self.request.options.overwrite:
-                assert isinstance(self.weights, TensorOnDevice)
+                assert isinstance(self.weights, TensorRows)
                 given = self.weights.tensor
                 return given if given.data_ptr() == distances.data_ptr() else given.copy_(distances)
             return distances.contiguous()
-        ranks.together(self._store)
+        ranks.together(lambda: self._store(target))
+        if isinstance(self.target, TensorRows):
+            return self.target.tensor
         if self.checkpoints is not None:  # which is removed next
-            assert self.target_rows is not None
-            ranks.together(self.target_rows.sync)
-        ranks.from_first(place.complete)
-        return place.distances(self.first, self.first + self.count)
+            ranks.together(target.sync)
+        file = self.target
+        assert file is not None
+        ranks.from_first(file.complete)
+        return file.distances(self.first, self.end)
 
-    def _store(self) -> None:
+    def _store(self, target: Rows) -> None:
         """Copy rows that stayed on the device to where they are wanted."""
-        rows, target = self.resident, self.target_rows
-        assert target is not None
-        if rows is None or (
-            isinstance(target, TensorRows) and target.tensor.data_ptr() == rows.data_ptr()
-        ):
-            return
-        store(rows, target)
+        rows = self.resident
+        is_there = (
+            rows is not None
+            and isinstance(target, TensorRows)
+            and target.tensor.data_ptr() == rows.data_ptr()
+        )
+        if rows is not None and not is_there:
+            store(rows, target)
 
 
 def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> tuple[int, ...]:
@@ -502,23 +444,20 @@ def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> 
         InputError: ranks differ in dtype, columns, kind of device or place of their rows, or the
             rows are no square.
     """
-    place = "the CPU" if isinstance(weights, HostRows) else "GPUs"
-    facts = (*weights.shape, dtype_name(weights.dtype), describe(device).name, place)
-    found = ranks.gather(facts)
-    for index, (what, remedy) in enumerate(
-        (
-            ("the same number of columns", "give rows of one matrix"),
-            ("the same dtype", "convert one of them"),
-            ("one kind of device", "use devices of one kind"),
-            ("one place, the CPU or GPUs", "move some of them"),
-        ),
-        start=1,
-    ):
-        for rank, other in enumerate(found):
-            if other[index] != found[0][index]:
+    own = {
+        "number of columns": weights.shape[1],
+        "dtype": dtype_name(weights.dtype),
+        "kind of device": describe(device).name,
+        "place": "the CPU" if weights.are_on_host else "GPUs",
+    }
+    found = ranks.gather((weights.shape[0], own))
+    for rank, (_, other) in enumerate(found):
+        for name, first in found[0][1].items():
+            if other[name] != first:
                 raise InputError(
-                    f"the rows of all ranks must have {what}, but those of rank 0 have "
-                    f"{found[0][index]} and those of rank {rank} {other[index]}; {remedy}."
+                    f"the rows of all ranks must have the same {name}, but those of rank 0 have "
+                    f"{first} and those of rank {rank} {other[name]}; give rows "
+                    "of one matrix, of one dtype and on devices of one kind."
                 )
     counts = tuple(each[0] for each in found)
     if sum(counts) != weights.shape[1]:

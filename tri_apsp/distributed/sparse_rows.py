@@ -120,7 +120,8 @@ def write_blocks(ranks: Communicator, solve: BlockSolve, out: Path) -> None:
     solver = ranks.together(solve.solver)
     # Rank 0 makes the file before others look for it.
     ranks.from_first(lambda: RowFile(out, header).create())
-    file = ranks.together(lambda: _opened(out, header))
+    file = ranks.together(lambda: RowFile(out, header))
+    ranks.together(file.open)
     # All ranks see the same blocks: none has written yet.
     left = file.unfinished
     most = -(-len(left) // ranks.size)
@@ -129,12 +130,6 @@ def write_blocks(ranks: Communicator, solve: BlockSolve, out: Path) -> None:
             bar.update(file.rows_on_disk() - bar.n if leads else 0)
         ranks.gather(None)  # when all have written
         bar.update(solve.graph.n - bar.n)
-
-
-def _opened(out: Path, header: Header) -> RowFile:
-    file = RowFile(out, header)
-    file.open()
-    return file
 
 
 def _taken(ranks: Communicator, blocks: Sequence[int]) -> Iterator[int]:
@@ -411,12 +406,15 @@ def accessibility(
     """
     with group_of(group, "accessibility") as ranks:
         given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
-        place = ranks.joined_device(torch.device("cpu"), given.device)
         share = _share(ranks)
-        own = ranks.together(
-            lambda: measures.shared_accessibility(given, limits, values, share, to_vertex=to_vertex)
+        return _combined(
+            ranks,
+            lambda: measures.shared_accessibility(
+                given, limits, values, share, to_vertex=to_vertex
+            ),
+            given.device,
+            torch.add,
         )
-        return _combined(ranks, own, place, torch.add)
 
 
 def _share(ranks: Communicator) -> Share:
@@ -427,26 +425,28 @@ def _totals(
     ranks: Communicator, graph: SparseGraph, *, weighted: bool, from_source: bool = False
 ) -> Totals:
     """Return the totals of all ranks; see measures.totals."""
-    place, share = ranks.joined_device(torch.device("cpu"), graph.device), _share(ranks)
-    own = ranks.together(
-        lambda: measures.totals(graph, weighted=weighted, from_source=from_source, share=share)
-    )
+    share = _share(ranks)
+
+    def own() -> torch.Tensor:
+        found = measures.totals(graph, weighted=weighted, from_source=from_source, share=share)
+        return torch.stack(found)
 
     def add(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         farthest = torch.maximum(one[2], other[2])
         return torch.stack((*(one[:2] + other[:2]), farthest))
 
-    return Totals(*_combined(ranks, torch.stack(own), place, add))
+    return Totals(*_combined(ranks, own, graph.device, add))
 
 
 def _combined(
     ranks: Communicator,
-    own: torch.Tensor,
-    place: torch.device,
+    find: Callable[[], torch.Tensor],
+    device: torch.device,
     add: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """Return what the ranks found, added in their order; all have the same shape."""
-    found, own = None, own.contiguous()
+    """Return what the ranks find on a device, added in their order; all have the same shape."""
+    place = ranks.joined_device(torch.device("cpu"), device)
+    found, own = None, ranks.together(find).contiguous()
     for owner in range(ranks.size if own.numel() else 0):
         part = own.to(place) if owner == ranks.rank else torch.empty_like(own, device=place)
         ranks.broadcast(part, owner)()

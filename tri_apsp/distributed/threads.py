@@ -4,6 +4,7 @@ import contextvars
 import itertools
 import threading
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from typing import Any, TypeVar
 
 import torch
@@ -29,12 +30,12 @@ class _Shared:
         self.facts: list[Any] = [None] * size
         self.numbers = itertools.count()
         self.barrier = threading.Barrier(size)
-        self.failed = False
+        self.errors = list[BaseException]()
 
-    def fail(self) -> None:
+    def fail(self, error: BaseException) -> None:
         """Let what other ranks wait for fail."""
         with self.changed:
-            self.failed = True
+            self.errors.append(error)
             self.changed.notify_all()
         self.barrier.abort()
 
@@ -52,7 +53,7 @@ class _Thread(Communicator):
             if self.size > 1:
                 with shared.changed:
                     # Each message that some rank has not copied yet takes memory.
-                    shared.changed.wait_for(lambda: shared.failed or self._unread() < _UNREAD)
+                    shared.changed.wait_for(lambda: shared.errors or self._unread() < _UNREAD)
                     self.check()
                     self._own.append(number)
                     shared.messages[number] = tensor, mark(tensor.device)
@@ -63,7 +64,7 @@ class _Thread(Communicator):
 
         def wait() -> None:
             with shared.changed:
-                shared.changed.wait_for(lambda: shared.failed or number in shared.messages)
+                shared.changed.wait_for(lambda: shared.errors or number in shared.messages)
                 self.check()
                 source, written = shared.messages[number]
             if source.device not in self._streams:
@@ -99,7 +100,7 @@ class _Thread(Communicator):
         return facts
 
     def check(self) -> None:
-        if self._shared.failed:
+        if self._shared.errors:
             raise _another_failed()
 
 
@@ -117,38 +118,27 @@ def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T])
         The first error of a rank; the others end. So they do at an interrupt.
     """
     shared = _Shared(len(devices))
-    found: list[Any] = [None] * len(devices)
-    errors = list[BaseException]()
     mode = torch.is_inference_mode_enabled()  # which torch keeps for each thread
 
-    def thread(rank: int) -> None:
+    def thread(rank: int) -> T:
         try:
             with current(devices[rank]), torch.inference_mode(mode):
-                found[rank] = run(_Thread(rank, shared))
+                return run(_Thread(rank, shared))
         except BaseException as error:
-            errors.append(error)
-            shared.fail()
+            shared.fail(error)
+            raise
 
-    threads = [
-        threading.Thread(
-            target=contextvars.copy_context().run,
-            args=(thread, rank),
-            name=f"tri_apsp-rank-{rank}",
-            daemon=True,
-        )
-        for rank in range(1, len(devices))
-    ]
-    try:
-        for each in threads:
-            each.start()
-        thread(0)
-        for each in threads:
-            each.join()
-    finally:  # an interrupt, say
-        if alive := [each for each in threads if each.is_alive()]:
-            shared.fail()
-            for each in alive:
-                each.join()
-    if errors:  # RankError says that another rank has one
-        raise next((each for each in errors if not isinstance(each, RankError)), errors[0])
-    return found
+    with futures.ThreadPoolExecutor(len(devices), thread_name_prefix="tri_apsp-rank") as pool:
+        others = [
+            pool.submit(contextvars.copy_context().run, thread, rank)
+            for rank in range(1, len(devices))
+        ]
+        try:
+            first = thread(0)
+            futures.wait(others)
+        except BaseException as error:  # an interrupt, say
+            shared.fail(error)
+    if shared.errors:  # RankError says that another rank has one
+        errors = [each for each in shared.errors if not isinstance(each, RankError)]
+        raise (errors or shared.errors)[0]
+    return [first, *(each.result() for each in others)]

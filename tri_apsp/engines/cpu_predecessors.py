@@ -111,7 +111,7 @@ class RowSearch:
         lists, own = self._list_edges()
         flags = self._search(lists)
         unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
-        if self._exchange.any(len(unsafe) > 0):
+        if self._exchange.combined(len(unsafe) > 0, "any"):
             # The same edges by source, in the memory of those by destination.
             self._search_again(unsafe, *own)
 
@@ -129,8 +129,8 @@ class RowSearch:
         run_tasks(mark_tight, tasks, 4 * len(d) * n, self._threads)
         np.cumsum(starts, out=starts)
         lightest = np.full(n, self._no_edge)
-        many = exchange.total(starts[n]) > _MANY * n**2
-        bounds = exchange.greatest(self._bounds()) if many else lightest.copy()
+        many = exchange.combined(starts[n], "sum") > _MANY * n**2
+        bounds = exchange.combined(self._bounds(), "max") if many else lightest.copy()
         ends = starts[:n].copy()
         sources, weights = np.empty(starts[n], np.int32), np.empty(starts[n], d.dtype)
         tasks = [
@@ -139,7 +139,7 @@ class RowSearch:
         ]
         run_tasks(list_sources, tasks, 4 * len(d) * n, self._threads)
         merged = exchange.merged(starts[:n], ends, sources, weights)
-        return (*merged, exchange.least(lightest)), (sources, weights)
+        return (*merged, exchange.combined(lightest, "min")), (sources, weights)
 
     def _bounds(self) -> Array:
         """Return how long the last edge of a path from own vertices to each vertex may be."""
@@ -197,7 +197,7 @@ class RowSearch:
             left[i] = fewest_edges(pred[i, :n], *edges, first + i, d[i, :n], *numbers) > 0
 
         run_tasks(find, [(int(i),) for i in rows], int(offsets[n]) * len(rows) // 2, self._threads)
-        if not (self._tolerance[0] > 0 and exchange.any(left.any())):
+        if not (self._tolerance[0] > 0 and exchange.combined(left.any(), "any")):
             return
         rows = np.flatnonzero(left)
         unreached = (pred[rows, :n] < 0) & (d[rows, :n] < self._no_edge)

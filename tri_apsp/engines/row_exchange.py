@@ -3,7 +3,7 @@ process finds.
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -29,20 +29,10 @@ class RowExchange:
     own: slice = slice(0, None)
     has_all: bool = True
 
-    def total(self, values: T) -> T:
-        """Return the sum of what all ranks give."""
-        return values
-
-    def greatest(self, values: T) -> T:
-        """Return the maximum of what all ranks give."""
-        return values
-
-    def least(self, values: T) -> T:
-        """Return the minimum of what all ranks give."""
-        return values
-
-    def any(self, values: T) -> T:
-        """Return where some rank gives True."""
+    def combined(self, values: T, how: Literal["sum", "max", "min", "any"]) -> T:
+        """Return the sum, the maximum or the minimum of what all ranks give, or where some rank
+        gives True.
+        """
         return values
 
     def joined(self, values: T) -> T:

@@ -150,7 +150,9 @@ class _PredecessorSearch:
         loops |= self.flags == int(predecessors.NOT_CLOSER.value | predecessors.INEXACT.value)
         # Sources with a loop are searched again, by the fewest edges. A search by edges frees its
         # strips before the queues are allocated.
-        if self.exchange.any(bool(loops.any())) and self._search_by_edges(strips, loops):
+        if self.exchange.combined(bool(loops.any()), "any") and self._search_by_edges(
+            strips, loops
+        ):
             self._search_queues(loops)
         return self.pred
 
@@ -171,12 +173,12 @@ class _PredecessorSearch:
             n,
             first,
         )
-        self.shortest = exchange.least(nearest.amin(1))
+        self.shortest = exchange.combined(nearest.amin(1), "min")
         tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
         parts = d.new_empty((batch, blocks, n))
         graph, shape = (w, d, self.tolerance), (blocks, rows, n, first, *w.stride())
         self.launch(tight_edges._bounds_kernel, tiles, parts, nearest, *graph, *shape)
-        bounds = exchange.greatest(parts.amax(1))
+        bounds = exchange.combined(parts.amax(1), "max")
         masks, counts = self.pred.new_empty((2, batch, n, blocks))
         self.launch(tight_edges._count_kernel, tiles, masks, counts, bounds, *graph, *shape)
         ends = counts.view(-1).cumsum(0)
@@ -206,7 +208,7 @@ class _PredecessorSearch:
             return
         own_counts = counts.view(n, blocks).sum(1)
         own_ends = own_counts.cumsum(0)
-        self.ends, self.blocks = exchange.total(own_counts).cumsum(0), 1
+        self.ends, self.blocks = exchange.combined(own_counts, "sum").cumsum(0), 1
         if int(self.ends[-1]) > self.capacity:
             self.all_weights = exchange.all_rows(self.weights)
             self.sources, self.lengths = self.pred.new_empty(1), d.new_empty(1)
@@ -328,11 +330,14 @@ class _PredecessorSearch:
         divided = exchange.divided(_WIDTH) if self.distances.is_floating_point() else []
         own = [number for number in strips if number not in divided]
         left = False
-        for numbers, total in ((own, int), (divided, exchange.total)):
+        for numbers, total in ((own, int), (divided, self._sum_of_ranks)):
             for strip in self._transposed(numbers):
                 left |= self._extend(strip, loops, total)
                 del strip
-        return bool(exchange.any(left))
+        return bool(exchange.combined(left, "any"))
+
+    def _sum_of_ranks(self, count: int) -> int:
+        return int(self.exchange.combined(count, "sum"))
 
     def _extend(self, strip: _Strip, loops: torch.Tensor, total: Callable[[int], int]) -> bool:
         """Extend the paths of one strip, while a search finds a share of the pairs that are left;
@@ -374,7 +379,7 @@ class _PredecessorSearch:
         if not has_all and self.distances.is_floating_point():
             # What rounding hides from the lists is found by all edges.
             left = self.pred == int(predecessors.SEARCH.value)
-            if exchange.any(bool(left.any())):
+            if exchange.combined(bool(left.any()), "any"):
                 self.all_weights = exchange.all_rows(self.weights)
                 self._launch_queues(loops, edges, listed, True)
 
