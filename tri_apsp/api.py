@@ -339,10 +339,10 @@ def shortest_paths(
             sizes[i] x sizes[i] block of graph[i]. None: n.
         offsets: of packed graphs, (batch + 1,) of int32 or int64; `graph` is then (total,); see
             `pack`.
-        method: "auto"; a dense method: "floyd_warshall", "kleene", "squaring" or "rank_one_updates"; a
-            method of sparse graphs: "output_parallel", "input_parallel", "frontier",
-            "many_sources", "dijkstra" or "elimination"; or "johnson", the best of these. `select`
-            shows what "auto" takes, and why.
+        method: "auto"; a dense method: "floyd_warshall", "kleene", "squaring" or
+            "rank_one_updates"; a method of sparse graphs: "output_parallel", "input_parallel",
+            "frontier", "many_sources", "dijkstra" or "elimination"; or "johnson", the best of
+            these. `select` shows what "auto" takes, and why.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones.
         limit: the farthest distance of interest, at least 0, with `sources`; a vertex beyond it
             counts as unreachable.

@@ -18,8 +18,8 @@ _PRODUCT = make_space(
     product__block_n=(128, 256, 512, 1024, 2048),
     product__block_k=(64, 128, 256, 384, 512, 768, 1024),
 )
-# squaring and rank_one_updates are no choices of `method`: the time of squaring depends on the graph, that
-# of rank_one_updates on memory.
+# squaring and rank_one_updates are no choices of `method`: the time of squaring depends on the
+# graph, that of rank_one_updates on memory.
 _SOLVE = make_space(
     method=("floyd_warshall", "kleene"),
     block_size=(16, 32, 48, 64, 96, 128, 192, 256),
