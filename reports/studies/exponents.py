@@ -18,7 +18,7 @@ from reports.studies.calls import (
 )
 from reports.studies.markdown import figure, section, table
 from reports.studies.plots import Plot
-from reports.studies.study import Cases, Group, Page, Point, Study, StudyRow, Target, grouped
+from reports.studies.study import Cases, Group, Page, Platform, Point, Study, StudyRow, grouped
 from tri_apsp.api import direct_products, min_plus, shortest_paths
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
@@ -211,7 +211,7 @@ def _product(task: TuningTask, name: str, device: torch.device) -> Outcome:
     return Outcome(OutcomeKind.correct, Times.of(samples))
 
 
-def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     products = [row for row in rows if row["graph"] == _NO_GRAPH]
     figures, drawn, details = {}, "", []
     if products:

@@ -1,4 +1,4 @@
-"""One sweep of a field of the configuration: which block size, how many threads, how deep a
+"""One variation of a field of the configuration: which block size, how many threads, how deep a
 pipeline, and where should the recursion stop?
 """
 
@@ -23,10 +23,10 @@ from reports.studies.study import (
     Group,
     Measurer,
     Page,
+    Platform,
     Point,
     Study,
     StudyRow,
-    Target,
     fastest,
     grouped,
 )
@@ -40,7 +40,7 @@ from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Choice, Parameter, Space
 
 
-class _Sweep(NamedTuple):
+class _Variation(NamedTuple):
     """The configurations of one kernel.
 
     Attributes:
@@ -56,22 +56,22 @@ class _Sweep(NamedTuple):
 
 
 def _points(
-    sweep: _Sweep, task: TuningTask, base: CompleteConfig, device: Device
+    variation: _Variation, task: TuningTask, base: CompleteConfig, device: Device
 ) -> tuple[Point, ...]:
     """Return the points that can run and repeat no other, by the tuner's own rules, those that are
     nearest to the default configuration first.
     """
     base = with_method(base, task.n)
-    if sweep.fixed:
-        base = _space(dict.fromkeys(sweep.fixed, ())).config(dict(sweep.fixed), base)
-    own = _space({**sweep.varied, **sweep.others}).values(base)
-    others = {name: (own[name], *choices) for name, choices in sweep.others.items()}
-    space = _space({**sweep.varied, **others})
+    if variation.fixed:
+        base = _space(dict.fromkeys(variation.fixed, ())).config(dict(variation.fixed), base)
+    own = _space({**variation.varied, **variation.others}).values(base)
+    others = {name: (own[name], *choices) for name, choices in variation.others.items()}
+    space = _space({**variation.varied, **others})
     found: dict[tuple[Choice, ...], Point] = {}
     for values in candidates(space, task, device, base):
         if int(values.get("block_size", 0)) > task.n:
             continue
-        kept = {name: values[name] for name in sweep.varied}
+        kept = {name: values[name] for name in variation.varied}
         found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
 
     def distance(point: Point) -> tuple[int, float]:
@@ -176,12 +176,12 @@ _COLUMNS = {"product.thread_n": (8, 4, 16)}
 _EDGES = (32, 64, 128, 256)
 _SMALL_EDGES = (16, 32, 64, 128)
 _LUND_SMITH = {"product.block_m": _TILE_EDGES, "product.block_n": _TILE_EDGES}
-_BASE_CASE = _Sweep({"closure_warps": _WARPS, "closure_tile": (32, 64, 128)}, _PROGRAMS)
-_CLOSURE_TILES = _Sweep({"closure_tile": (32, 64, 128), "closure_warps": (4, 2, 8)}, _PROGRAMS)
+_BASE_CASE = _Variation({"closure_warps": _WARPS, "closure_tile": (32, 64, 128)}, _PROGRAMS)
+_CLOSURE_TILES = _Variation({"closure_tile": (32, 64, 128), "closure_warps": (4, 2, 8)}, _PROGRAMS)
 
 
-def _blocks(*edges: int) -> _Sweep:
-    return _Sweep({"block_size": edges}, fixed={"method": "floyd_warshall"})
+def _blocks(*edges: int) -> _Variation:
+    return _Variation({"block_size": edges}, fixed={"method": "floyd_warshall"})
 
 
 def _tiles(rows: Sequence[int], columns: Sequence[int], **more: Sequence[Choice]) -> dict[str, Any]:
@@ -194,49 +194,53 @@ def _pipelines(slices: Sequence[int], stages: Sequence[int]) -> dict[str, Sequen
     return {"product.block_k": slices, "product.num_stages": stages}
 
 
-# The sweeps of each study, by engine and kernel.
-_SWEEPS: dict[str, dict[tuple[str, str], list[_Sweep]]] = {
+# The variations of each study, by engine and kernel.
+_VARIATIONS: dict[str, dict[tuple[str, str], list[_Variation]]] = {
     "block-size": {
         ("nvidia", "solve"): [_blocks(16, 32, 64, 128, 256, 512, 1024, 2048, 4096)],
         ("portable", "solve"): [_blocks(*_SMALL_EDGES)],
         ("cpu", "solve"): [_blocks(16, 32, 64, 96, 128, 192, 256)],
-        ("nvidia", "product"): [_Sweep(_tiles(_EDGES, _EDGES, num_warps=(4, 2, 8)), _COLUMNS)],
-        ("portable", "product"): [_Sweep(_tiles(_SMALL_EDGES, _SMALL_EDGES, num_warps=(4, 2, 8)))],
-        ("cpu", "product"): [_Sweep(_tiles((96, 192, 384, 768, 1536), (128, 256, 512, 1024)))],
+        ("nvidia", "product"): [_Variation(_tiles(_EDGES, _EDGES, num_warps=(4, 2, 8)), _COLUMNS)],
+        ("portable", "product"): [
+            _Variation(_tiles(_SMALL_EDGES, _SMALL_EDGES, num_warps=(4, 2, 8)))
+        ],
+        ("cpu", "product"): [_Variation(_tiles((96, 192, 384, 768, 1536), (128, 256, 512, 1024)))],
         ("nvidia", "closure"): [_CLOSURE_TILES],
         ("nvidia", "batch"): [_CLOSURE_TILES],
     },
     "threads": {
         ("nvidia", "product"): [
-            _Sweep(_tiles((32, 64, 128), (64, 128), num_warps=_WARPS), _COLUMNS)
+            _Variation(_tiles((32, 64, 128), (64, 128), num_warps=_WARPS), _COLUMNS)
         ],
         ("nvidia", "closure"): [_BASE_CASE],
         ("nvidia", "batch"): [_BASE_CASE],
-        ("portable", "product"): [_Sweep(_tiles((32, 64), (32, 64, 128), num_warps=_WARPS))],
-        ("portable", "closure"): [_Sweep({"closure_warps": _WARPS, "block_size": (32, 64, 128)})],
-        ("portable", "panels"): [_Sweep({"panel_warps": _WARPS, "panel": (16, 32, 64)})],
+        ("portable", "product"): [_Variation(_tiles((32, 64), (32, 64, 128), num_warps=_WARPS))],
+        ("portable", "closure"): [
+            _Variation({"closure_warps": _WARPS, "block_size": (32, 64, 128)})
+        ],
+        ("portable", "panels"): [_Variation({"panel_warps": _WARPS, "panel": (16, 32, 64)})],
     },
     # On a GPU, that of the default tile, and that of Lund & Smith's tile, which has so few values
     # that more than two warps would leave threads without work.
     "stages": {
         ("nvidia", "product"): [
-            _Sweep(_pipelines((4, 8, 16, 32), (2, 3, 4))),
-            _Sweep(
+            _Variation(_pipelines((4, 8, 16, 32), (2, 3, 4))),
+            _Variation(
                 _pipelines((4, 8, 16, 32), (2, 3, 4)),
                 {"product.num_warps": (2, 4, 1, 8), **_COLUMNS},
                 _LUND_SMITH,
             ),
         ],
         ("portable", "product"): [
-            _Sweep(_pipelines((1, 2, 4, 8, 16, 32), (1, 2, 3, 4))),
-            _Sweep(
+            _Variation(_pipelines((1, 2, 4, 8, 16, 32), (1, 2, 3, 4))),
+            _Variation(
                 _pipelines((1, 2, 4, 8, 16, 32), (1, 2, 3, 4)),
                 {"product.num_warps": (2, 4, 1, 8)},
                 _LUND_SMITH,
             ),
         ],
         ("cpu", "product"): [
-            _Sweep(
+            _Variation(
                 {
                     "product.block_k": (16, 32, 64, 128, 256, 512, 1024, 2048),
                     "product.block_n": (128, 256, 512, 1024),
@@ -256,7 +260,8 @@ def _groups_of(study: str, task: TuningTask, base: CompleteConfig, device: Devic
     if study == "block-size" and task.kernel == "solve":
         base = dataclasses.replace(base, block_size=min(base.block_size, task.n))
     found = [
-        _points(sweep, task, base, device) for sweep in _SWEEPS[study][task.engine, task.kernel]
+        _points(variation, task, base, device)
+        for variation in _VARIATIONS[study][task.engine, task.kernel]
     ]
     return [Group(f"{study}, {task.kernel}", task, one, _axes(study, task.kernel)) for one in found]
 
@@ -307,11 +312,11 @@ class _Curve(NamedTuple):
         return float(self.best["p50_ms"]) / float(self.rows[x]["p50_ms"])
 
 
-def _page(study: str, title: str, rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    """Return the page of a sweep: for each kernel, dtype, size and tile, the rates against each
+def _page(study: str, title: str, rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
+    """Return the page of a study: for each kernel, dtype, size and tile, the rates against each
     quantity; a panel of the figure has all curves against one quantity.
     """
-    tiled = study == "stages" and target.engine != "cpu"
+    tiled = study == "stages" and platform.engine != "cpu"
     rows = [row | {"tile": f"tile {_tile(row)}" if tiled else ""} for row in rows]
     found: dict[str, dict[tuple[str, ...], _Curve]] = {}
     for key, group in grouped(rows, "kernel", "tile", "dtype", "n").items():

@@ -37,10 +37,10 @@ from reports.studies.road_calls import (
 from reports.studies.study import (
     Group,
     Page,
+    Platform,
     Point,
     Study,
     StudyRow,
-    Target,
     grouped,
     solve_cases,
 )
@@ -148,7 +148,7 @@ def main(argv: Sequence[str]) -> None:
     print(json.dumps(seconds))
 
 
-def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     copies = [float(row["dram_bytes"]) / seconds_of(row) for row in rows if row["call"] == _COPY]
     sections, panels = list[str](), list[Plot]()
     of_graphs = sorted(rows, key=lambda row: [*GRAPHS].index(row["graph"]))

@@ -18,7 +18,7 @@ from reports.studies.roads import ROADS_STUDY
 from reports.studies.rows import ORIGIN, StudyRows, origin_of
 from reports.studies.scaling import SCALING_STUDY
 from reports.studies.sparse import SPARSE_STUDY
-from reports.studies.study import Group, Study, StudyRow, Target, correct, varied
+from reports.studies.study import Group, Platform, Study, StudyRow, correct, varied
 from reports.studies.systems import SYSTEM_STUDIES
 from reports.studies.variants import VARIANT_STUDIES
 from tri_apsp import engines
@@ -59,14 +59,14 @@ def run_study(args: argparse.Namespace) -> None:
     """
     study = STUDIES[args.report]
     if args.render_only is None:
-        target = _target(args.device, args.engine, args.dtype)
+        platform = _platform(args.device, args.engine, args.dtype)
     else:
-        target = _recorded_target(args.out / args.render_only, args.engine)
+        platform = _recorded_platform(args.out / args.render_only, args.engine)
     # The page and the plots beside it have the name of this file.
-    suffix = "-portable" if target.engine == "portable" else ""
-    path = args.out / target.device.slug / f"{study.name}{suffix}.csv"
+    suffix = "-portable" if platform.engine == "portable" else ""
+    path = args.out / platform.device.slug / f"{study.name}{suffix}.csv"
     if args.render_only is None:
-        rows = _measured(study, target, path, args)
+        rows = _measured(study, platform, path, args)
     else:
         rows = StudyRows(path, study.parameters, study.metrics)
         if not len(rows):
@@ -74,14 +74,14 @@ def run_study(args: argparse.Namespace) -> None:
                 f"--render-only must name a machine on which {study.name} was measured, but "
                 f"{path} has no row; measure it there first."
             )
-    print(write_study(study, target, rows))
+    print(write_study(study, platform, rows))
     write_index(args.out)
 
 
-def _measured(study: Study, target: Target, path: Path, args: argparse.Namespace) -> StudyRows:
+def _measured(study: Study, platform: Platform, path: Path, args: argparse.Namespace) -> StudyRows:
     """Measure what has no row yet, and return all rows."""
-    groups = study.groups(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
-    groups = [group for group in groups if _fits(group, target, required=bool(args.n))]
+    groups = study.groups(platform, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
+    groups = [group for group in groups if _fits(group, platform, required=bool(args.n))]
     command = command_line(
         "reports",
         study.name,
@@ -93,13 +93,13 @@ def _measured(study: Study, target: Target, path: Path, args: argparse.Namespace
     )
     device = path.with_name(_DEVICE)
     with writing(device):
-        facts = json.dumps(dataclasses.asdict(target.device), indent=2)
+        facts = json.dumps(dataclasses.asdict(platform.device), indent=2)
         device.write_text(facts + "\n", encoding="utf-8")
     write_index(args.out)  # refuses another README.md before anything is measured
-    origin = origin_of(target.torch_device, command, args.commit)
+    origin = origin_of(platform.torch_device, command, args.commit)
     rows = StudyRows(path, study.parameters, study.metrics, origin)
-    seconds = args.budget or _BUDGETS[target.torch_device.type]
-    measure(groups, rows, target.torch_device, seconds, study.measurer)
+    seconds = args.budget or _BUDGETS[platform.torch_device.type]
+    measure(groups, rows, platform.torch_device, seconds, study.measurer)
     if left := len(missing(groups, rows)):
         every = sum(len(group.points) for group in groups)
         print(
@@ -110,16 +110,16 @@ def _measured(study: Study, target: Target, path: Path, args: argparse.Namespace
     return rows
 
 
-def _fits(group: Group, target: Target, *, required: bool) -> bool:
+def _fits(group: Group, platform: Platform, *, required: bool) -> bool:
     """Return whether a group fits the device; if not, it is named, or an error if it is required.
 
     Raises:
         TooLargeError: a group that is required does not fit the memory.
         EngineError: the engine does not run a dtype that is required.
     """
-    task, device = group.task, target.torch_device
+    task, device = group.task, platform.torch_device
     try:
-        engines.choose(device, Config(engine=target.engine), task.torch_dtype)
+        engines.choose(device, Config(engine=platform.engine), task.torch_dtype)
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=group.matrices)
     except (EngineError, TooLargeError) as error:
         if required:
@@ -129,16 +129,16 @@ def _fits(group: Group, target: Target, *, required: bool) -> bool:
     return True
 
 
-def write_study(study: Study, target: Target, rows: StudyRows) -> Path:
+def write_study(study: Study, platform: Platform, rows: StudyRows) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
     The page has two generated blocks: `result` at its beginning and `details` at its end.
     """
-    newest, name, folder = rows.newest(target.engine), rows.path.stem, rows.path.parent
+    newest, name, folder = rows.newest(platform.engine), rows.path.stem, rows.path.parent
     right = sorted(
         correct(newest), key=lambda row: (row["dtype"] != "float32", row["dtype"], int(row["n"]))
     )
-    page = study.page(right, target, name)
+    page = study.page(right, platform, name)
     for file, drawn in page.figures.items():
         plots.save(drawn, folder / file)
     end = (_failures(newest), _origin(newest, rows.path.name))
@@ -146,8 +146,8 @@ def write_study(study: Study, target: Target, rows: StudyRows) -> Path:
         "result": "\n\n".join(filter(None, page.result)),
         "details": "\n\n".join(filter(None, [*page.details, *end])),
     }
-    engine = ", portable engine" if target.engine == "portable" else ""
-    title = f"{study.question} {target.device.name}{engine}"
+    engine = ", portable engine" if platform.engine == "portable" else ""
+    title = f"{study.question} {platform.device.name}{engine}"
     return write_page(folder / f"{name}.md", title, blocks)
 
 
@@ -173,18 +173,18 @@ def _origin(rows: Sequence[StudyRow], raw: str) -> str:
     return section("Measured with", "\n".join([*facts, f"* Raw rows: [{raw}]({raw})"]), listed)
 
 
-def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:
-    """Return the target of a measurement; its engine must run all dtypes."""
+def _platform(device: str, engine: str | None, dtypes: Sequence[str]) -> Platform:
+    """Return the platform of a measurement; its engine must run all dtypes."""
     found = resolve(device)
     chosen = [
         engines.choose(found, Config(engine=engine), DTYPES_BY_NAME[dtype])
         for dtype in dtypes or ["float32"]
     ]
-    return Target(found, chosen[0], describe(found))
+    return Platform(found, chosen[0], describe(found))
 
 
-def _recorded_target(folder: Path, engine: str | None) -> Target:
-    """Return the target whose rows are in `folder`; this machine need not have its device."""
+def _recorded_platform(folder: Path, engine: str | None) -> Platform:
+    """Return the platform whose rows are in `folder`; this machine need not have its device."""
     path = folder / _DEVICE
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
@@ -196,4 +196,4 @@ def _recorded_target(folder: Path, engine: str | None) -> Target:
             f"{path} is missing or damaged; measure there first."
         ) from None
     usual = "cpu" if device.kind == "cpu" else "nvidia"
-    return Target(torch.device("cpu"), engine or usual, device)
+    return Platform(torch.device("cpu"), engine or usual, device)

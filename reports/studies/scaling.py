@@ -19,10 +19,10 @@ from reports.studies.scaling_ranks import (
     RATES,
     STREAMED_SHARE,
     Problem,
+    ProblemKind,
     RankProcesses,
-    Workload,
 )
-from reports.studies.study import Group, Measurer, Page, Point, Study, StudyRow, Target, grouped
+from reports.studies.study import Group, Measurer, Page, Platform, Point, Study, StudyRow, grouped
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.console.output import amount, duration
 from tri_apsp.dense.exponents import do_values_decide
@@ -49,12 +49,12 @@ class _Case(NamedTuple):
 
     Attributes:
         title: in messages.
-        workload: of the ranks.
+        kind: what the ranks compute.
         sources: see Point.
     """
 
     title: str
-    workload: Workload
+    kind: ProblemKind
     sources: tuple[str, ...]
 
 
@@ -63,17 +63,17 @@ _SOLVE = tuple(
     for name in ("block_rows", "communicator", "device_rows", "plan", "process_group", "run")
 )
 _CASES = {
-    _STRONG: _Case("Strong scaling", Workload.DIRECT, _SOLVE),
+    _STRONG: _Case("Strong scaling", ProblemKind.DIRECT, _SOLVE),
     _EXPONENTS: _Case(
         "Products by exponents",
-        Workload.EXPONENTS,
+        ProblemKind.EXPONENTS,
         (*_SOLVE, "dense/exponents.py", "engines/exponents.py", "kernels/nvidia/exponents.py"),
     ),
-    _WEAK: _Case("Weak scaling", Workload.DIRECT, _SOLVE),
-    _STREAMED: _Case("Streamed rows", Workload.STREAMED, (*_SOLVE, "distributed/rows.py")),
+    _WEAK: _Case("Weak scaling", ProblemKind.DIRECT, _SOLVE),
+    _STREAMED: _Case("Streamed rows", ProblemKind.STREAMED, (*_SOLVE, "distributed/rows.py")),
     _CLOSENESS: _Case(
         "Closeness of a road network",
-        Workload.CLOSENESS,
+        ProblemKind.CLOSENESS,
         (
             "distributed/process_group.py",
             "distributed/sparse_rows.py",
@@ -174,7 +174,7 @@ class _ScalingMeasurer(Measurer):
             self._ranks = RankProcesses(_rank_counts(self.device.type), self.device.type)
         case, ranks = str(point.values["case"]), int(point.values["ranks"])
         try:
-            problem = Problem(task.n, task.dtype, ranks, _CASES[case].workload)
+            problem = Problem(task.n, task.dtype, ranks, _CASES[case].kind)
             samples, metrics = self._ranks.measure(problem)
         except BaseException:
             self.close()  # the next point begins with new processes
@@ -282,18 +282,18 @@ class _Scaling:
         return (run.solve.n / n) ** 3 * alone / min(run.solve.ranks, self._cores)
 
 
-def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    scalings = _Scaling.all_of(rows, target.device)
+def _page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
+    scalings = _Scaling.all_of(rows, platform.device)
     title = "Rate as a share of that of as many single ranks; grey: the model"
     panels = [panel for each in scalings for panel in _panels(each)]
     figures = {name: plots.draw(title, panels, y_label="% of ideal", across=2)} if panels else {}
-    on_gpu = target.device.kind != "cpu"
+    on_gpu = platform.device.kind != "cpu"
     return Page(
         figures,
         [
             figure(name, title) if panels else "",
             *map(_runs, scalings),
-            _closeness([row for row in rows if row["case"] == _CLOSENESS], target.device),
+            _closeness([row for row in rows if row["case"] == _CLOSENESS], platform.device),
         ],
         [
             section(
@@ -303,7 +303,7 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
                 _METHOD,
             ),
             section("Rates", _rates(scalings)),
-            *(_forecasts(each, target) for each in scalings if on_gpu and not each.exponents),
+            *(_forecasts(each, platform) for each in scalings if on_gpu and not each.exponents),
         ],
     )
 
@@ -454,7 +454,7 @@ def _rates(scalings: Sequence[_Scaling]) -> str:
     return f"{about}\n\n{table(header, lines)}" if lines else ""
 
 
-def _forecasts(scaling: _Scaling, target: Target) -> str:
+def _forecasts(scaling: _Scaling, platform: Platform) -> str:
     """Return the section of what the model predicts for many GPUs."""
     dtype, measured = DTYPES_BY_NAME[scaling.dtype], scaling.strong[-1].solve.rates
     if scaling.streamed:  # rows that stay on their devices need none of these
@@ -462,12 +462,12 @@ def _forecasts(scaling: _Scaling, target: Target) -> str:
         measured = dataclasses.replace(
             measured, product=host.product, copy=host.copy, host=host.host
         )
-    config, lines = default_config(target.engine, dtype), []
+    config, lines = default_config(platform.engine, dtype), []
     for ranks in _FORECAST_RANKS:
         rates = measured
         if ranks > _HOST_GPUS or math.isinf(rates.broadcast):
             rates = dataclasses.replace(rates, broadcast=_NETWORK_BYTES, latency=_NETWORK_LATENCY)
-        plans = {n: _plan(n, dtype, ranks, config, target.device) for n in _FORECAST_SIZES}
+        plans = {n: _plan(n, dtype, ranks, config, platform.device) for n in _FORECAST_SIZES}
         resident = [n for n, plan in plans.items() if not plan.is_streamed]
         streamed = [n for n, plan in plans.items() if plan.is_streamed and scaling.streamed]
         for n in (*resident[-_FORECAST_ROWS:], *streamed[:1]):

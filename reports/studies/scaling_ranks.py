@@ -60,8 +60,8 @@ _LONGEST, _SCATTER = 4096, 1_000_003
 _VALUES = 1 << 24
 
 
-class Workload(enum.Enum):
-    """What ranks do together."""
+class ProblemKind(enum.Enum):
+    """What ranks compute together."""
 
     DIRECT = enum.auto()
     """Solve a complete graph by direct products."""
@@ -83,13 +83,13 @@ class Problem(NamedTuple):
         n: vertices.
         dtype: of the weights.
         ranks: processes.
-        workload: what they do.
+        kind: what they compute.
     """
 
     n: int
     dtype: str
     ranks: int
-    workload: Workload = Workload.DIRECT
+    kind: ProblemKind = ProblemKind.DIRECT
 
 
 Measured = tuple[list[float], dict[str, float]]
@@ -235,7 +235,7 @@ class _Rank:
 
     def measure(self) -> Measured:
         """Check the result of a first run, and time others."""
-        if self._problem.workload == Workload.CLOSENESS:
+        if self._problem.kind == ProblemKind.CLOSENESS:
             return self._measure_closeness()
         seconds, plan, ranks = self._solves()  # whose rows are gone: rates take their memory
         waiting = self._largest(ranks.waited()) / seconds[-1]
@@ -243,8 +243,8 @@ class _Rank:
 
     def _solves(self) -> tuple[list[float], BlockRowPlan, _TimedGroup]:
         """Return the seconds of each solve; and the plan and the ranks of the last."""
-        by_exponents = self._problem.workload == Workload.EXPONENTS
-        place = torch.device("cpu") if self._problem.workload == Workload.STREAMED else self._device
+        by_exponents = self._problem.kind == ProblemKind.EXPONENTS
+        place = torch.device("cpu") if self._problem.kind == ProblemKind.STREAMED else self._device
         rows = torch.empty((self._count, self._problem.n), dtype=self._dtype, device=place)
 
         def check(found: tuple[BlockRowPlan, _TimedGroup]) -> None:
@@ -294,13 +294,13 @@ class _Rank:
 
     def _solve(self, rows: torch.Tensor) -> tuple[BlockRowPlan, _TimedGroup]:
         """Solve rows in place; return the plan, and the ranks with the timed waits."""
-        workload, device = self._problem.workload, self._device
+        kind, device = self._problem.kind, self._device
         target = TensorRows(rows) if rows.device.type == "cpu" else None
         size = self._problem.n**2 * self._dtype.itemsize
-        memory = int(STREAMED_SHARE * size) if workload == Workload.STREAMED else None
+        memory = int(STREAMED_SHARE * size) if kind == ProblemKind.STREAMED else None
         request = Request.of(rows, out=rows, memory=memory, in_rows="a study")
         ranks = _TimedGroup(self._group, device)
-        with ranks, nullcontext() if workload == Workload.EXPONENTS else direct_products():
+        with ranks, nullcontext() if kind == ProblemKind.EXPONENTS else direct_products():
             result = solve_rows(ranks, TensorRows(rows), target, request, device)
         assert isinstance(result.plan, BlockRowPlan)
         return result.plan, ranks
@@ -309,7 +309,7 @@ class _Rank:
         """Yield the rows in parts that take little memory, with weights and distances of each."""
         n = self._problem.n
         step = max(1, _VALUES // n)
-        make = self._random if self._problem.workload == Workload.EXPONENTS else self._path
+        make = self._random if self._problem.kind == ProblemKind.EXPONENTS else self._path
         for begin in range(0, len(rows), step):
             part = rows[begin : begin + step]
             yield part, *make(torch.arange(len(part), device=self._device) + self._first + begin)

@@ -17,10 +17,10 @@ from reports.studies.plots import Line, Plot
 from reports.studies.study import (
     Group,
     Page,
+    Platform,
     Point,
     Study,
     StudyRow,
-    Target,
     grouped,
     solve_cases,
 )
@@ -148,7 +148,7 @@ class _SparseMeasurer(CallMeasurer):
         return torch.from_numpy(dijkstra(_matrix(weights), indices=[0]))  # integers are exact
 
 
-def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     large, small = list[str](), list[str]()
     lines = []
     for (n,), found in grouped(rows, "n").items():

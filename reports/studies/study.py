@@ -36,7 +36,7 @@ def solve_cases(
     return {"nvidia": on_gpu, "portable": on_gpu, "cpu": on_cpu}
 
 
-class Target(NamedTuple):
+class Platform(NamedTuple):
     """The device and engine that a study runs on or ran on.
 
     Attributes:
@@ -215,7 +215,7 @@ class Study:
             every kernel. On other engines it does not run.
         groups_of: returns the groups of a task, from the default configuration of its engine.
         measurer: factory of the measurer for a device.
-        page: returns the page from correct rows, the target and the name of the page's files.
+        page: returns the page from correct rows, the platform and the name of the page's files.
         metrics: the names of what is measured besides times: columns of the raw rows.
     """
 
@@ -226,27 +226,28 @@ class Study:
     cases: Mapping[str, Cases]
     groups_of: Callable[[TuningTask, CompleteConfig, Device], list[Group]]
     measurer: Callable[[torch.device], Measurer]
-    page: Callable[[Sequence[StudyRow], Target, str], Page]
+    page: Callable[[Sequence[StudyRow], Platform, str], Page]
     metrics: tuple[str, ...] = ()
 
-    def groups(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Group]:
-        """Return the groups for a target, the most important first.
+    def groups(self, platform: Platform, ns: Sequence[int], dtypes: Sequence[str]) -> list[Group]:
+        """Return the groups for a platform, the most important first.
 
         Args:
-            target: the device and engine.
+            platform: the device and engine.
             ns: the sizes for every kernel; empty: those of `cases`.
             dtypes: the dtypes; empty: those of `cases`, or float32 if sizes are given.
 
         Raises:
             EngineError: the study has no cases for the engine.
         """
-        engine = target.engine
+        engine = platform.engine
         if engine not in self.cases:
-            on_gpu = target.device.kind == "cuda"
+            on_gpu = platform.device.kind == "cuda"
             remedy = "leave out --engine" if on_gpu else "run it on an NVIDIA GPU"
             raise EngineError(
                 f"the report {self.name} must be measured with the engine "
-                f"{' or '.join(self.cases)}, but {target.device.name} runs {engine} here; {remedy}."
+                f"{' or '.join(self.cases)}, but {platform.device.name} runs {engine} here; "
+                f"{remedy}."
             )
         cases = self.cases[engine]
         if ns or dtypes:
@@ -260,5 +261,5 @@ class Study:
                 batch = record_of(engine, kernel).batch(n)
                 task = TuningTask(engine, kernel, dtype, "nonnegative", n, batch)
                 base = default_config(engine, task.torch_dtype)
-                groups += self.groups_of(task, base, target.device)
+                groups += self.groups_of(task, base, platform.device)
         return groups

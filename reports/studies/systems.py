@@ -32,10 +32,10 @@ from reports.studies.study import (
     Cases,
     Group,
     Page,
+    Platform,
     Point,
     Study,
     StudyRow,
-    Target,
     grouped,
     solve_cases,
 )
@@ -147,11 +147,11 @@ def _label(row: StudyRow) -> str:
     return f"{name}, {system.parameter.name} = {value}"
 
 
-def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _implementations_page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     usual, other_parameters = (
         [row for row in rows if ("=" in _label(row)) == wanted] for wanted in (False, True)
     )
-    gpu = target.engine != "cpu"
+    gpu = platform.engine != "cpu"
     papers, unit = _paper_times(gpu), 1e12 if gpu else 1e9
     panels, times = [], []
     for (dtype,), found in grouped(usual, "dtype").items():
@@ -161,7 +161,7 @@ def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -
         lines += rate_lines(beside, unit, reference=True) if dtype == "float32" else []
         panels.append(Plot("n", lines, dtype, log_y=True))
         times += [f"### {dtype}", table_of(seconds)]
-    title = f"Solves by each system on one {target.device.name}; grey: the papers' computers"
+    title = f"Solves by each system on one {platform.device.name}; grey: the papers' computers"
     y_label = f"{'T' if gpu else 'G'} operations/s"
     return Page(
         {name: plots.draw(title, panels, y_label=y_label)},
@@ -214,12 +214,12 @@ class _Rooflines(CallMeasurer):
         return dataclasses.replace(outcome, metrics=self._counted[task, name])
 
 
-def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _roofline_page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     panels, lines = dict[str, Plot](), []
     for (dtype, n), found in grouped(rows, "dtype", "n").items():
         known = {row["implementation"]: row for row in found}
         copied = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
-        level = bound(target.device, DTYPES_BY_NAME[dtype], True) or 0.0
+        level = bound(platform.device, DTYPES_BY_NAME[dtype], True) or 0.0
         calls = [row for row in found if row["implementation"] != _COPY]
         panels[dtype] = _panel(f"{dtype}, n = {n}", calls, copied, level)  # of the largest n
         lines += [_row(row, copied, level) for row in sorted(found, key=seconds_of)]
@@ -295,10 +295,10 @@ class _EnergyMeasurer(CallMeasurer):
         return dataclasses.replace(outcome, metrics=metrics)
 
 
-def _energy_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _energy_page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     papers = BULUC_MFLOP_PER_JOULE
     known = {int(row["n"]): float(row["mflop_per_joule"]) for row in rows}
-    lines = [Line(target.device.name, list(known), list(known.values()))]
+    lines = [Line(platform.device.name, list(known), list(known.values()))]
     lines += [
         Line(label, list(theirs), list(theirs.values()), reference=True)
         for label, theirs in papers.items()

@@ -30,7 +30,7 @@ _GAIN = 1.05  # of the tasks that are listed
 
 def run(args: argparse.Namespace) -> None:
     """Write the page in DIR/<machine>/tuning/ and the index, and print the path of the page, which
-    links sweep.html beside it: python -m tri_apsp.tune --page writes that.
+    links searches.html beside it: python -m tri_apsp.tune --page writes that.
 
     Raises:
         InputError: a tuned file cannot be read, or a file cannot be written.
@@ -43,8 +43,8 @@ def run(args: argparse.Namespace) -> None:
     ]
     folder = args.out / files[0].slug / "tuning"
     kernels = {" ".join(key): rows for key, rows in grouped(every, "engine", "kernel").items()}
-    has_trials = (folder / "sweep.html").is_file()
-    link = "[The searches, trial by trial](sweep.html)" if has_trials else ""
+    has_trials = (folder / "searches.html").is_file()
+    link = "[The searches, trial by trial](searches.html)" if has_trials else ""
     command = command_line("reports", "tuning", "--from", args.source)
     blocks = {
         "result": "\n\n".join(filter(None, [_speed_ups(kernels), link])),

@@ -22,7 +22,16 @@ from reports.studies.calls import (
 )
 from reports.studies.markdown import figure, section
 from reports.studies.plots import Line, Plot
-from reports.studies.study import Group, Page, Point, Study, StudyRow, Target, grouped, solve_cases
+from reports.studies.study import (
+    Group,
+    Page,
+    Platform,
+    Point,
+    Study,
+    StudyRow,
+    grouped,
+    solve_cases,
+)
 from tri_apsp import engines, tuned
 from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.arguments import check_weights
@@ -138,7 +147,7 @@ def _variants_page(
     label: Callable[[StudyRow], str],
     base: str,
     rows: Sequence[StudyRow],
-    target: Target,
+    platform: Platform,
     name: str,
 ) -> Page:
     """Return the page of times, and how many times as fast as `base` each variant is."""
@@ -243,7 +252,7 @@ class _PathMeasurer(CallMeasurer):
                 raise WrongResultError("a path does not add up to its distance")
 
 
-def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _paths_page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     graph = itemgetter("graph")
     rows = sorted(rows, key=lambda row: list(_PATHS).index(row["graph"]))
     over = {}

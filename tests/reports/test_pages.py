@@ -46,7 +46,7 @@ def test_a_tuning_page_is_that_of_the_tuned_files(
     monkeypatch.chdir(REPORTS.parent)  # the page names the folder of the tuned files
     page = Path(machine) / "tuning" / "README.md"
     (tmp_path / page).parent.mkdir(parents=True)
-    for name in ("README.md", "sweep.html"):  # the page links the other
+    for name in ("README.md", "searches.html"):  # the page links the other
         shutil.copy(REPORTS / page.with_name(name), tmp_path / page.with_name(name))
     assert main(["tuning", "--from", f"tuning/{machine}", "--out", str(tmp_path)]) == 0
     assert (tmp_path / page).read_text() == (REPORTS / page).read_text()

@@ -15,14 +15,14 @@ import torch.multiprocessing as mp
 
 pytest.importorskip("matplotlib")
 
-from fake_study import CPU, FakeMeasurer, rows_of, target
+from fake_study import CPU, FakeMeasurer, platform, rows_of
 
 import tri_apsp
 from reports.studies import scaling
 from reports.studies.measuring import measure
 from reports.studies.run import write_study
 from reports.studies.scaling_model import Fitted, Solve, fit, forecast, simulate
-from reports.studies.scaling_ranks import RATES, Problem, RankProcesses, Workload, _Rank
+from reports.studies.scaling_ranks import RATES, Problem, ProblemKind, RankProcesses, _Rank
 from reports.studies.study import Point
 from tri_apsp.distributed.model import Rates
 from tri_apsp.errors import EngineError
@@ -36,17 +36,21 @@ N = 200
 def test_two_processes_are_measured() -> None:
     ranks = RankProcesses((1, 2), "cpu")
     try:
-        for count, workload in ((1, Workload.DIRECT), (2, Workload.DIRECT), (2, Workload.STREAMED)):
-            seconds, metrics = ranks.measure(Problem(N, "float32", count, workload))
+        for count, kind in (
+            (1, ProblemKind.DIRECT),
+            (2, ProblemKind.DIRECT),
+            (2, ProblemKind.STREAMED),
+        ):
+            seconds, metrics = ranks.measure(Problem(N, "float32", count, kind))
             assert 1 <= len(seconds) <= 3
-            assert (metrics["block"] < 64) == (workload == Workload.STREAMED)
+            assert (metrics["block"] < 64) == (kind == ProblemKind.STREAMED)
             known = {"product", "closure"}
-            known |= {"host"} if workload == Workload.STREAMED else set()
+            known |= {"host"} if kind == ProblemKind.STREAMED else set()
             known |= {"broadcast", "latency"} if count > 1 else set()
             assert metrics.keys() - {"block", "waiting"} == known
             assert 0 <= metrics.pop("waiting") < 1
             assert all(value > 0 for value in [*seconds, *metrics.values()])
-        seconds, metrics = ranks.measure(Problem(3000, "float32", 2, Workload.CLOSENESS))
+        seconds, metrics = ranks.measure(Problem(3000, "float32", 2, ProblemKind.CLOSENESS))
         assert metrics.keys() == {"ops_per_second"}
         assert len(seconds) > 0
         ranks._processes[0].kill()
@@ -69,7 +73,7 @@ def test_products_must_be_by_exponents() -> None:
     ranks = RankProcesses((1,), "cpu")
     try:
         with pytest.raises(EngineError, match="but direct products won"):
-            ranks.measure(Problem(N, "float32", 1, Workload.EXPONENTS))
+            ranks.measure(Problem(N, "float32", 1, ProblemKind.EXPONENTS))
     finally:
         ranks.close()
 
@@ -100,17 +104,17 @@ def group() -> Iterator[dist.ProcessGroup]:
 
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 @pytest.mark.parametrize(
-    ("workload", "n"),
+    ("kind", "n"),
     [
-        *((Workload.DIRECT, n) for n in (1, 60, 5000)),
-        *((Workload.EXPONENTS, n) for n in (1, 1000, 5000)),
+        *((ProblemKind.DIRECT, n) for n in (1, 60, 5000)),
+        *((ProblemKind.EXPONENTS, n) for n in (1, 1000, 5000)),
     ],
 )
 def test_the_distances_of_a_graph_are_known(
-    workload: Workload, n: int, dtype: str, group: dist.ProcessGroup
+    kind: ProblemKind, n: int, dtype: str, group: dist.ProcessGroup
 ) -> None:
     threads = torch.get_num_threads()
-    rank = _Rank(group, CPU, Problem(n, dtype, 1, workload))
+    rank = _Rank(group, CPU, Problem(n, dtype, 1, kind))
     torch.set_num_threads(threads)
     rows = torch.empty((min(n, 1000), n), dtype=getattr(torch, dtype))
     for part, weights, distances in rank._parts(rows):
@@ -119,7 +123,7 @@ def test_the_distances_of_a_graph_are_known(
         if 1 < n <= 1000:
             found = tri_apsp.shortest_paths(weights.to(part.dtype)).distances
             assert torch.equal(found, part)
-            least = n**2 / 3 if workload == Workload.EXPONENTS else 3000
+            least = n**2 / 3 if kind == ProblemKind.EXPONENTS else 3000
             assert (weights > distances).sum() > least
     rank._check(rows)
     rows[-1, -1] += 1
@@ -196,7 +200,7 @@ def test_the_page_of_eight_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     pytest.importorskip("triton")
     monkeypatch.setattr(scaling, "cuda_count", lambda: 8)
     monkeypatch.setattr(scaling, "do_values_decide", lambda *facts: True)
-    study, gpus = scaling.SCALING_STUDY, target("nvidia")
+    study, gpus = scaling.SCALING_STUDY, platform("nvidia")
     rows = rows_of(study, tmp_path)
     measure(study.groups(gpus, [], []), rows, CPU, 1e6, lambda device: _ModelMeasurer(study))
     text = write_study(study, gpus, rows).read_text()

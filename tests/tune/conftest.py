@@ -13,7 +13,7 @@ import torch
 from optuna.storages import InMemoryStorage
 
 from tri_apsp import tuned
-from tri_apsp.tune import sweep
+from tri_apsp.tune import run
 from tri_apsp.tuned import store
 
 
@@ -45,4 +45,4 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies in memory in place of the journal, whose files take most of the time."""
     storage = InMemoryStorage()
-    monkeypatch.setattr(sweep, "open_storage", lambda slug: storage)
+    monkeypatch.setattr(run, "open_storage", lambda slug: storage)

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles
-from tri_apsp.tune.outcome import Outcome, OutcomeKind, SweepResult, Times
-from tri_apsp.tune.progress import SweepProgress
-from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.tasks import Settings, SweepPlan, TuningTask
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times, TuningResult
+from tri_apsp.tune.progress import TuningProgress
+from tri_apsp.tune.run import run
+from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask
 
 FASTEST = CpuTiles(384, 256, 256)
 """The best tiles of the synthetic CPU."""
@@ -95,8 +95,8 @@ PRODUCT = TuningTask("cpu", "product", "float32", "nonnegative", 1024)
 SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
 
 
-def run_sweep(pool: SyntheticPool, *tasks: TuningTask, **settings: Any) -> SweepResult:
+def run_tasks(pool: SyntheticPool, *tasks: TuningTask, **settings: Any) -> TuningResult:
     """Tune `tasks`, or PRODUCT, on `pool`."""
     every, settings = tasks or (PRODUCT,), {"trials": 200} | settings
-    plan = SweepPlan(every, torch.device("cpu"), Settings(**settings))
-    return sweep(plan, lambda: pool, SweepProgress(len(every), shown=False))
+    plan = TuningPlan(every, torch.device("cpu"), Settings(**settings))
+    return run(plan, lambda: pool, TuningProgress(len(every), shown=False))

@@ -54,7 +54,7 @@ def cli(
 WORDS = ("--device", "cpu", "--kernel", "product", "--trials", 200)
 
 
-def test_a_sweep_prints_what_was_replaced_and_where_it_was_written(
+def test_a_tuning_run_prints_what_was_replaced_and_where_it_was_written(
     cli: Callable[..., Ended], home: Path, pool: SyntheticPool
 ) -> None:
     pool.fails = lambda task, config: OutcomeKind.timeout if config.product.block_m == 96 else None
@@ -69,7 +69,7 @@ def test_a_sweep_prints_what_was_replaced_and_where_it_was_written(
     assert re.match(rf".*: 1 task\n{line}\n$", output.err)
 
 
-def test_a_sweep_says_what_stays(cli: Callable[..., Ended], pool: SyntheticPool) -> None:
+def test_a_tuning_run_says_what_stays(cli: Callable[..., Ended], pool: SyntheticPool) -> None:
     pool.flat = True
     output = cli(*WORDS)
     assert "the default stays at 1 ms" in output.err
@@ -77,7 +77,7 @@ def test_a_sweep_says_what_stays(cli: Callable[..., Ended], pool: SyntheticPool)
     assert "changed  0\nwritten  nothing\n" in cli(*WORDS).out
 
 
-def test_json_of_a_sweep(cli: Callable[..., Ended], pool: SyntheticPool) -> None:
+def test_json_of_a_tuning_run(cli: Callable[..., Ended], pool: SyntheticPool) -> None:
     pool.fails = lambda task, config: OutcomeKind.timeout if config.product.block_m == 96 else None
     found = cli(*WORDS, "--json").json
     (result,) = found["results"]
@@ -137,7 +137,7 @@ class TestStored:
     def test_verify_takes_all_other_fields_from_the_same_directory(
         self, cli: Callable[..., Ended], home: Path, pool: SyntheticPool
     ) -> None:
-        """As the sweep did: the solve was tuned with the tiles of the product."""
+        """As the tuning run did: the solve was tuned with the tiles of the product."""
         there = ("--device", "cpu", "--save-dir", home / "there")
         cli(*there, "--n", 1024, "--trials", 200)
         pool.finals.clear()
@@ -301,7 +301,7 @@ class TestProcess:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
-    def test_a_sweep_is_killed_interrupted_and_resumed(
+    def test_a_tuning_run_is_killed_interrupted_and_resumed(
         self, home: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # On a busy machine more threads take ten times as long.

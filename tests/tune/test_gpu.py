@@ -107,16 +107,16 @@ def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.Monkey
         assert {path.parent.name for path in tmp_path.rglob("*.cubin")} == compiled, task
 
 
-def test_a_quick_sweep(home: Path) -> None:
-    """A sweep keeps to its time, keeps the default unless that is beaten, and saves the winner
+def test_a_quick_run(home: Path) -> None:
+    """A tuning run keeps to its time, keeps the default unless that is beaten, and saves the winner
     where the next solve looks.
     """
     # Other tests use the GPU and the cores too, so that compiling one configuration may take half a
     # minute.
-    sweep = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
-    (result,) = sweep.results
+    found = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
+    (result,) = found.results
     assert result.error == ""
-    assert sweep.seconds < 200
+    assert found.seconds < 200
     assert 1 < len(result.trials) <= 6 < result.candidates
     assert result.winner is not None
     assert result.path is not None

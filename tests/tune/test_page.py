@@ -24,8 +24,8 @@ from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.page import read_studies, write_page
+from tri_apsp.tune.run import _study_name, task_of_study
 from tri_apsp.tune.search import Search, open_journal, open_storage, open_study
-from tri_apsp.tune.sweep import _study_name, task_of_study
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import record_of
 
@@ -67,7 +67,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
 def test_every_task_is_on_the_page(
     cli: Callable[..., Ended], journal: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "new" / "sweep.html"
+    path = tmp_path / "new" / "searches.html"
     assert cli("--page", path.parent, "--journal", journal) == Ended(0, f"{path}\n", "")
     page = path.read_text(encoding="utf-8")
     body = page[page.index("<body>") :]
@@ -88,10 +88,10 @@ def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
         searched(open_storage(describe(torch.device("cpu")).slug), name)
     found = cli("--page", home, "--device", "cpu", "--dtype", "int16", "--n", 128, "--json").json
     assert found == {
-        "file": str(home / "sweep.html"),
+        "file": str(home / "searches.html"),
         "tasks": ["cpu product, int16 any, n = 128, 4 graphs"],
     }
-    assert (home / "sweep.html").read_text(encoding="utf-8").count("<h2 ") == 1
+    assert (home / "searches.html").read_text(encoding="utf-8").count("<h2 ") == 1
 
 
 def test_the_newest_study_with_times_counts(journal: Path) -> None:
@@ -151,7 +151,7 @@ def test_the_remedy_for_plotly_is_named(
     output = cli("--page", tmp_path, "--journal", journal)
     assert output.status == BAD_INPUT
     remedy = 'run pip install -c constraints.txt ".[plots]"'
-    assert f"sweep.html needs plotly, but it is not installed; {remedy}" in output.err
+    assert f"searches.html needs plotly, but it is not installed; {remedy}" in output.err
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -170,5 +170,5 @@ def test_values_of_a_journal_are_text_on_the_page(tmp_path: Path) -> None:
             optuna.create_trial(value=value, params={"x": choice}, distributions={"x": choices})
         )
     task = TuningTask("cpu", "product", "float32", "any", 64)
-    write_page({task: study}, tmp_path / "sweep.html", "A CPU")
-    assert "<td>&lt;img&gt;</td><td>b</td>" in (tmp_path / "sweep.html").read_text()
+    write_page({task: study}, tmp_path / "searches.html", "A CPU")
+    assert "<td>&lt;img&gt;</td><td>b</td>" in (tmp_path / "searches.html").read_text()

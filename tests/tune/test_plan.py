@@ -1,4 +1,4 @@
-"""The plan of a sweep: its tasks, its devices, and the arguments that are refused."""
+"""The plan of a tuning run: its tasks, its devices, and the arguments that are refused."""
 
 from __future__ import annotations
 

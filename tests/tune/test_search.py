@@ -20,23 +20,23 @@ from tri_apsp.tune.outcome import Evaluated, Outcome, OutcomeKind, ranked
 from tri_apsp.tune.search import Search
 from tri_apsp.tuned.records import Space, Values, record_of
 
-SWEEPS = Path(__file__).resolve().parents[2] / "reports"
+REPORTS = Path(__file__).resolve().parents[2] / "reports"
 RECORDED = {
-    "nvidia-h200/tuning/sweeps/exhaustive": ("nvidia", "product", "float32", "4096"),
-    "amd-epyc-2-cores/tuning/sweeps/full": ("cpu", "product", "int16", "1024"),
+    "nvidia-h200/tuning/runs/exhaustive": ("nvidia", "product", "float32", "4096"),
+    "amd-epyc-2-cores/tuning/runs/full": ("cpu", "product", "int16", "1024"),
 }
 
 Key = tuple[Any, ...]
 
 
 @cache
-def recorded(sweep: str) -> tuple[Space, dict[Key, float], Values]:
+def recorded(folder: str) -> tuple[Space, dict[Key, float], Values]:
     """Return the space, the time of each candidate, and the default of a task of which every
     candidate was measured.
     """
-    task = RECORDED[sweep]
+    task = RECORDED[folder]
     space, times, default = record_of(*task[:2]).space, {}, {}
-    with (SWEEPS / sweep / "trials.csv").open(newline="") as stream:
+    with (REPORTS / folder / "trials.csv").open(newline="") as stream:
         for row in csv.DictReader(stream):
             if tuple(row[name] for name in ("engine", "kernel", "dtype", "n")) == task:
                 values = {p.name: int(row[p.name]) for p in space.parameters}
@@ -50,11 +50,11 @@ class Recorded:
 
     def __init__(
         self,
-        sweep: str = "amd-epyc-2-cores/tuning/sweeps/full",
+        folder: str = "amd-epyc-2-cores/tuning/runs/full",
         fails: Callable[[Values], OutcomeKind | None] = lambda values: None,
         before: Callable[[int], object] = lambda count: None,
     ) -> None:
-        self.space, self.times, self.default = recorded(sweep)
+        self.space, self.times, self.default = recorded(folder)
         self.calls: list[Values] = []
         self.slow: list[bool] = []
         self._fails, self._before = fails, before
@@ -96,10 +96,10 @@ def new_study() -> optuna.Study:
     return optuna.create_study()
 
 
-@pytest.mark.parametrize(("sweep", "seeds"), list(zip(RECORDED, (1, 3), strict=True)))
-def test_a_hundred_trials_come_within_3_percent_of_the_best_of_all(sweep: str, seeds: int) -> None:
+@pytest.mark.parametrize(("folder", "seeds"), list(zip(RECORDED, (1, 3), strict=True)))
+def test_a_hundred_trials_come_within_3_percent_of_the_best_of_all(folder: str, seeds: int) -> None:
     for seed in range(seeds):
-        replay = Recorded(sweep)
+        replay = Recorded(folder)
         assert len(replay.times) > 130
         result = replay.search(trials=100, seed=seed)
         assert len(replay.calls) == 100

@@ -1,4 +1,4 @@
-"""Which tasks a sweep takes, and in which order."""
+"""Which tasks a tuning run takes, and in which order."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
         lambda n, c: c.engine == "portable" and n < 16384,
     ),
     # On the nvidia engine, n = 4096, 8192 and 16384 run at 13.5, 15.7 and 16.5 T/s, by the best
-    # floyd_warshall that a sweep tried at 11.0, 13.4 and 14.7 T/s.
+    # floyd_warshall that a tuning run tried at 11.0, 13.4 and 14.7 T/s.
     Rule("kleene", "most of the work is in large products", lambda n, c: True),
 )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tri_apsp.semirings import Sign
-    from tri_apsp.tune.outcome import SweepResult
+    from tri_apsp.tune.outcome import TuningResult
 
 __all__ = ["tune"]
 
@@ -33,7 +33,7 @@ def tune(
     resume: bool = False,
     force: bool = False,
     progress: bool = False,
-) -> SweepResult:
+) -> TuningResult:
     """Search for the fastest configurations, and write them to tuned files, which later solves use.
 
     Each worker process imports the script that calls this, so the call must be under `if __name__
@@ -83,8 +83,8 @@ def tune(
         ...     print(found.files)
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
-    from tri_apsp.tune.progress import SweepProgress
-    from tri_apsp.tune.sweep import sweep
+    from tri_apsp.tune.progress import TuningProgress
+    from tri_apsp.tune.run import run
     from tri_apsp.tune.tasks import Settings, plan
     from tri_apsp.tune.worker import Workers
 
@@ -105,5 +105,5 @@ def tune(
             force,
         )
     )
-    shown = SweepProgress(len(planned.tasks), shown=progress)
-    return sweep(planned, lambda: Workers(planned.device), shown)
+    shown = TuningProgress(len(planned.tasks), shown=progress)
+    return run(planned, lambda: Workers(planned.device), shown)

@@ -88,7 +88,7 @@ class Baselines:
 
 
 def baselines_of(task: TuningTask, device: torch.device) -> Baselines:
-    """Return the configurations to beat; they use the winners of earlier tasks of the sweep."""
+    """Return the configurations to beat; they use the winners of earlier tasks of the run."""
     untuned = default_config(task.engine, task.torch_dtype)
     # Given fields are not looked up, so the entry of a solve, which may set fields of other
     # kernels, does not hide the entries of these kernels.

@@ -21,10 +21,10 @@ from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import baselines_of, beats, candidates
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.page import read_studies, write_page
-from tri_apsp.tune.progress import SweepProgress, print_summary
+from tri_apsp.tune.progress import TuningProgress, print_summary
+from tri_apsp.tune.run import run as run_plan
 from tri_apsp.tune.search import journal_path
-from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.tasks import Settings, SweepPlan, TuningTask, plan, size_at
+from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask, plan, size_at
 from tri_apsp.tune.worker import Workers
 
 if TYPE_CHECKING:
@@ -48,17 +48,17 @@ def run(args: argparse.Namespace) -> int:
     if args.journal is not None:
         raise InputError("--journal must come with --page, but is alone; add --page DIR.")
     planned = plan(settings)
-    # As in a sweep, this directory decides what is in use, also if no solve searches it.
+    # As in a tuning run, this directory decides what is in use, also if no solve searches it.
     with tuned.searching(planned.settings.save_dir or tuned.save_directory()):
         return _ACTIONS[args.action](args, planned)
 
 
-def _tune(args: argparse.Namespace, planned: SweepPlan) -> int:
+def _tune(args: argparse.Namespace, planned: TuningPlan) -> int:
     if not args.json:
         tasks = counted(len(planned.tasks), "task")
         print(f"{device_line(planned.device)}: {tasks}", file=sys.stderr)
-    progress = SweepProgress(len(planned.tasks), shown=not args.json)
-    result = sweep(planned, lambda: Workers(planned.device), progress)
+    progress = TuningProgress(len(planned.tasks), shown=not args.json)
+    result = run_plan(planned, lambda: Workers(planned.device), progress)
     if args.json:
         print_json(result.to_dict())
     else:
@@ -68,7 +68,7 @@ def _tune(args: argparse.Namespace, planned: SweepPlan) -> int:
     return FAILED if any(done.error for done in result.results) else 0
 
 
-def _dry_run(args: argparse.Namespace, planned: SweepPlan) -> int:
+def _dry_run(args: argparse.Namespace, planned: TuningPlan) -> int:
     device, settings = planned.device, planned.settings
     facts, rows = describe(device), []
     for task in planned.tasks:
@@ -99,13 +99,13 @@ def _page(args: argparse.Namespace, settings: Settings) -> int:
             f"--page shows configurations that were timed, but {journal} has none of what was "
             "asked for; tune it first, or give another --journal."
         )
-    path = args.page / "sweep.html"
+    path = args.page / "searches.html"
     write_page(found, path, journal.stem)
     _emit(args, {"file": str(path), "tasks": [str(task) for task in found]}, [str(path)])
     return 0
 
 
-def _show(args: argparse.Namespace, planned: SweepPlan) -> int:
+def _show(args: argparse.Namespace, planned: TuningPlan) -> int:
     """Print the entries that are used here and were asked for; return 0."""
     entries = list(_entries(args, planned))
     rows = [
@@ -121,7 +121,7 @@ def _show(args: argparse.Namespace, planned: SweepPlan) -> int:
     return 0
 
 
-def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
+def _verify(args: argparse.Namespace, planned: TuningPlan) -> int:
     """Time each saved configuration and the default again, print the state of each, and return the
     exit status.
     """
@@ -170,7 +170,7 @@ def _state(saved: Outcome, default: Outcome) -> str:
 
 
 def _entries(
-    args: argparse.Namespace, planned: SweepPlan
+    args: argparse.Namespace, planned: TuningPlan
 ) -> Iterator[tuple[Path, TuningTask, Entry]]:
     """Yield path, task and entry of all entries that are used here and were asked for; the first
     file of a task decides.

@@ -145,7 +145,7 @@ def _add_actions(parser: Parser) -> None:
         "--page",
         type=Path,
         metavar="DIR",
-        help="write DIR/sweep.html, the trials of the searches in Optuna's plots; needs plotly",
+        help="write DIR/searches.html, the trials of the searches in Optuna's plots; needs plotly",
     )
     group.add_argument(
         "--journal",

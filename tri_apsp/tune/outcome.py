@@ -1,4 +1,4 @@
-"""What tuning finds: the outcome of one configuration, and the result of a task and of a sweep."""
+"""What tuning finds: the outcome of one configuration, and the result of a task and of a tuning run."""
 
 from __future__ import annotations
 
@@ -183,14 +183,14 @@ class TaskResult:
 
 
 @dataclass(frozen=True)
-class SweepResult:
-    """The results of a sweep.
+class TuningResult:
+    """The results of a tuning run.
 
     Attributes:
         device: the device that was tuned for.
         results: one result per task that was tuned or failed.
-        seconds: the time of the whole sweep.
-        interrupted: whether Ctrl-C ended the sweep.
+        seconds: the time of the whole run.
+        interrupted: whether Ctrl-C ended it.
     """
 
     device: Device

@@ -17,8 +17,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from tri_apsp.console.output import duration
 from tri_apsp.errors import InputError
 from tri_apsp.messages import file_errors, remedy_of_extra
+from tri_apsp.tune.run import task_of_study
 from tri_apsp.tune.search import open_journal
-from tri_apsp.tune.sweep import task_of_study
 from tri_apsp.tune.tasks import TuningTask
 
 _FASTEST = 500  # configurations in parallel coordinates and slices

@@ -1,4 +1,4 @@
-"""What a sweep shows: a bar on a terminal, one line per task, and a summary."""
+"""What a tuning run shows: a bar on a terminal, one line per task, and a summary."""
 
 import math
 import sys
@@ -7,12 +7,12 @@ from tqdm import tqdm
 
 from tri_apsp.console.output import duration, print_fields
 from tri_apsp.messages import counted
-from tri_apsp.tune.outcome import SweepResult, TaskResult, Winner
+from tri_apsp.tune.outcome import TaskResult, TuningResult, Winner
 from tri_apsp.tune.tasks import TuningTask
 
 
-class SweepProgress:
-    """Shows the progress of a sweep on stderr.
+class TuningProgress:
+    """Shows the progress of a tuning run on stderr.
 
     Args:
         tasks: the number of tasks.
@@ -73,11 +73,11 @@ def _decision(winner: Winner) -> str:
     return f"{duration(winner.before_ms / 1000)} before, now {now}, {factor:.2f} times as fast"
 
 
-def print_summary(result: SweepResult, tasks: int) -> None:
+def print_summary(result: TuningResult, tasks: int) -> None:
     """Print how many tasks were tuned and what they changed, and where the files are.
 
     Args:
-        result: the result of the sweep.
+        result: the result of the tuning run.
         tasks: the number of tasks that were planned.
     """
     tuned = sum(not done.error for done in result.results)

@@ -1,4 +1,4 @@
-"""Tasks: a kernel of an engine to tune for one dtype, sign and size; and the plan of a sweep: its
+"""Tasks: a kernel of an engine to tune for one dtype, sign and size; and the plan of a tuning run: its
 tasks, device and settings, checked before anything runs.
 """
 
@@ -83,7 +83,7 @@ def default_tasks(
     ns: Sequence[int] = (),
     signs: Sequence[str] = (),
 ) -> list[TuningTask]:
-    """Return the tasks of a sweep, in the order in which they must run.
+    """Return the tasks of a tuning run, in the order in which they must run.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
@@ -164,7 +164,7 @@ configurations of a product on an H200 (tests/tune/test_search.py).
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a sweep; see tri_apsp.tune.tune for the attributes and their rules."""
+    """The settings of a tuning run; see tri_apsp.tune.tune for the attributes and their rules."""
 
     kernels: Sequence[str] = ()
     n: Sequence[int] = ()
@@ -225,21 +225,21 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class SweepPlan:
-    """The tasks of a sweep, in their order, and the device to measure on."""
+class TuningPlan:
+    """The tasks of a tuning run, in their order, and the device to measure on."""
 
     tasks: tuple[TuningTask, ...]
     device: torch.device
     settings: Settings
 
 
-def plan(settings: Settings) -> SweepPlan:
-    """Return the plan of a sweep.
+def plan(settings: Settings) -> TuningPlan:
+    """Return the plan of a tuning run.
 
     Raises:
         InputError: a kernel or device that does not exist, or nothing to tune.
         EngineError: the engine cannot run on the device.
-        TooLargeError: one of the sizes does not fit the memory in a dtype of the sweep.
+        TooLargeError: one of the sizes does not fit the memory in a dtype of the run.
     """
     kernels, dtypes, device = settings.kernels, settings.dtypes, resolve(settings.device)
     dtype = DTYPES_BY_NAME[dtypes[0]] if dtypes else None
@@ -257,7 +257,7 @@ def plan(settings: Settings) -> SweepPlan:
             check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
     if not usable:
         raise InputError(
-            "a sweep must have something to tune, but nothing that was asked for fits this device; "
+            "a tuning run must have something to tune, but nothing that was asked for fits this device; "
             "ask for less."
         )
-    return SweepPlan(usable, device, settings)
+    return TuningPlan(usable, device, settings)

@@ -1,4 +1,4 @@
-"""The processes of a sweep: one that measures, and on a GPU others that compile for it. A
+"""The processes of a tuning run: one that measures, and on a GPU others that compile for it. A
 configuration that crashes or hangs does not keep the next from being measured.
 """
 
@@ -231,7 +231,7 @@ class Workers:
 
     def __init__(self, device: torch.device, prepare: Prepare = Measurement) -> None:
         self._worker, self._measuring = Worker(device, prepare), threading.Lock()
-        # The sweep and the worker need a core too.
+        # The main process and the worker need a core too.
         count = 0 if device.type == "cpu" else max(1, min(_MAX_COMPILERS, cpu_count() - 2))
         compile_only = partial(Compilation, gpu=device, facts=describe(device))
         self._compilers = [Worker(META_DEVICE, compile_only) for _ in range(count)]
@@ -302,7 +302,7 @@ def _serve(
     """
     os.environ.clear()  # the environment in which the server was started
     os.environ.update(environment)
-    # Ctrl-C reaches the whole process group; the sweep decides what ends.
+    # Ctrl-C reaches the whole process group; the main process decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # compilers print, and would break the progress display

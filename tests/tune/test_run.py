@@ -1,4 +1,4 @@
-"""A sweep on a synthetic pool: which configuration wins, what is saved, and what an interrupt
+"""A tuning run on a synthetic pool: which configuration wins, what is saved, and what an interrupt
 leaves.
 """
 
@@ -14,7 +14,7 @@ import pytest
 import torch
 from clock import Clock
 from tune.synthetic import FASTEST, PRODUCT, SOLVE, SyntheticPool
-from tune.synthetic import run_sweep as run
+from tune.synthetic import run_tasks as run
 from tuned_files import entry_of, file_of
 
 from tri_apsp import tuned
@@ -76,8 +76,8 @@ def test_nothing_is_written_for_a_configuration_in_use_that_stays(home: Path) ->
     assert (result.path, stored(home)) == (None, before)
 
 
-def test_an_entry_in_the_directory_of_the_sweep_is_the_one_in_use(home: Path) -> None:
-    """--save-dir names a directory that no lookup searches; its entries are what a sweep there must
+def test_an_entry_in_the_directory_of_the_run_is_the_one_in_use(home: Path) -> None:
+    """--save-dir names a directory that no lookup searches; its entries are what a tuning run there must
     not make worse.
     """
     run(SyntheticPool(), save_dir=home / "elsewhere")
@@ -87,7 +87,7 @@ def test_an_entry_in_the_directory_of_the_sweep_is_the_one_in_use(home: Path) ->
     assert FASTEST in [config.product for config in configs]
     assert result.winner is not None
     assert not result.winner.changed
-    assert used().product == DEFAULT.product, "the end of the sweep is the end of its use"
+    assert used().product == DEFAULT.product, "the end of the run is the end of its use"
 
 
 class TestSolve:
@@ -192,7 +192,7 @@ class TestInterrupt:
         assert pool.closed
         assert not (home / "tuned").exists()
 
-    def test_an_interrupted_sweep_is_resumed(self, home: Path) -> None:
+    def test_an_interrupted_run_is_resumed(self, home: Path) -> None:
         run(SyntheticPool(before=press_ctrl_c(10)), PRODUCT, SOLVE, trials=20)
         second = SyntheticPool(before=press_ctrl_c(15))
         run(second, PRODUCT, SOLVE, trials=20, resume=True)
@@ -205,7 +205,7 @@ class TestInterrupt:
         assert [done.resumed for done in result.results] == [True, False]
         assert len(result.results[1].trials) == 20
 
-    def test_a_finished_sweep_is_resumed_without_its_file(self, home: Path) -> None:
+    def test_a_finished_run_is_resumed_without_its_file(self, home: Path) -> None:
         run(SyntheticPool(), trials=20)
         (before,) = stored(home).entries
         next((home / "tuned").glob("*/*.json")).unlink()
@@ -214,6 +214,7 @@ class TestInterrupt:
         assert stored(home).entries == (before,)
         assert pool.screened == []
 
+:tests/tune/test_sweep.py
 
 class TestTime:
     def test_time_is_shared_and_unused_time_goes_to_later_tasks(self, clock: Clock) -> None:

@@ -20,10 +20,10 @@ from tri_apsp.device import describe
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose_winner, space_hash
 from tri_apsp.tune.measurement import protocol_of
-from tri_apsp.tune.outcome import Evaluated, Outcome, SweepResult, TaskResult, Winner, ranked
-from tri_apsp.tune.progress import SweepProgress
+from tri_apsp.tune.outcome import Evaluated, Outcome, TaskResult, TuningResult, Winner, ranked
+from tri_apsp.tune.progress import TuningProgress
 from tri_apsp.tune.search import Search, open_storage, open_study
-from tri_apsp.tune.tasks import SweepPlan, TuningTask
+from tri_apsp.tune.tasks import TuningPlan, TuningTask
 from tri_apsp.tune.worker import Workers
 from tri_apsp.tuned.records import Values
 
@@ -32,12 +32,12 @@ from tri_apsp.tuned.records import Values
 _FINAL_SHARE, _FINAL_RUNS = 0.25, 7
 
 
-def sweep(
-    plan: SweepPlan, make_pool: Callable[[], Workers], progress: SweepProgress
-) -> SweepResult:
+def run(
+    plan: TuningPlan, make_pool: Callable[[], Workers], progress: TuningProgress
+) -> TuningResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
 
-    Ctrl-C ends the sweep: the tasks that were finished are returned, and the study has the trials
+    Ctrl-C ends the run: the tasks that were finished are returned, and the study has the trials
     of the present one.
 
     Args:
@@ -57,7 +57,7 @@ def sweep(
     results: list[TaskResult] = []
     interrupted = False
     try:
-        # The sweep must not make worse what is in the directory, also if no solve searches it.
+        # The run must not make worse what is in the directory, also if no solve searches it.
         with (
             tuned.searching(plan.settings.save_dir or tuned.save_directory()),
             closing(progress),
@@ -81,11 +81,11 @@ def sweep(
         interrupted = True
     if results and all(result.error for result in results):
         raise EngineError(results[0].error)
-    return SweepResult(facts, tuple(results), time.monotonic() - start, interrupted)
+    return TuningResult(facts, tuple(results), time.monotonic() - start, interrupted)
 
 
-def _require_replaceable(plan: SweepPlan) -> None:
-    """Refuse, before hours of work, a sweep whose winners could not be saved."""
+def _require_replaceable(plan: TuningPlan) -> None:
+    """Refuse, before hours of work, a tuning run whose winners could not be saved."""
     device, settings = describe(plan.device), plan.settings
     tuned.require_writable(device.slug, settings.save_dir)
     for engine, kernel, dtype in {(each.engine, each.kernel, each.dtype) for each in plan.tasks}:
@@ -98,7 +98,7 @@ class _Tuner:
     """Tunes tasks with the same storage, pool and files."""
 
     def __init__(
-        self, plan: SweepPlan, storage: BaseStorage, pool: Workers, progress: SweepProgress
+        self, plan: TuningPlan, storage: BaseStorage, pool: Workers, progress: TuningProgress
     ) -> None:
         self._plan, self._settings = plan, plan.settings
         self._device = describe(plan.device)
@@ -110,7 +110,7 @@ class _Tuner:
         Args:
             task: the task to tune.
             seconds: the time of the search and the final.
-            earlier: the results of this sweep.
+            earlier: the results of this run so far.
 
         Raises:
             EngineError: no configuration works, the default failed in the final, or time sufficed
@@ -228,7 +228,7 @@ class _Tuner:
         return tuned.save(file, settings.save_dir, force=settings.force)
 
     def _has_entry(self, task: TuningTask) -> bool:
-        """Return whether the directory of the sweep has an entry of the task."""
+        """Return whether the directory of the run has an entry of the task."""
         file, _ = tuned.existing(
             task.engine, task.kernel, task.dtype, self._device, self._settings.save_dir
         )
