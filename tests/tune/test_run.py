@@ -77,8 +77,8 @@ def test_nothing_is_written_for_a_configuration_in_use_that_stays(home: Path) ->
 
 
 def test_an_entry_in_the_directory_of_the_run_is_the_one_in_use(home: Path) -> None:
-    """--save-dir names a directory that no lookup searches; its entries are what a tuning run there must
-    not make worse.
+    """--save-dir names a directory that no lookup searches; a tuning run there must not make its
+    entries worse.
     """
     run(SyntheticPool(), save_dir=home / "elsewhere")
     pool = SyntheticPool(flat=True)

@@ -84,7 +84,7 @@ def tune(
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
     from tri_apsp.tune.progress import TuningProgress
-    from tri_apsp.tune.run import run
+    from tri_apsp.tune.run import run_plan
     from tri_apsp.tune.tasks import Settings, plan
     from tri_apsp.tune.worker import Workers
 
@@ -106,4 +106,4 @@ def tune(
         )
     )
     shown = TuningProgress(len(planned.tasks), shown=progress)
-    return run(planned, lambda: Workers(planned.device), shown)
+    return run_plan(planned, lambda: Workers(planned.device), shown)

@@ -22,7 +22,7 @@ from tri_apsp.tune.candidates import baselines_of, beats, candidates
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.page import read_studies, write_page
 from tri_apsp.tune.progress import TuningProgress, print_summary
-from tri_apsp.tune.run import run as run_plan
+from tri_apsp.tune.run import run_plan
 from tri_apsp.tune.search import journal_path
 from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask, plan, size_at
 from tri_apsp.tune.worker import Workers

@@ -1,4 +1,4 @@
-"""What tuning finds: the outcome of one configuration, and the result of a task and of a tuning run."""
+"""What tuning finds: the outcome of a configuration, the result of a task, and that of a run."""
 
 from __future__ import annotations
 

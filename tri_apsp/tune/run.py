@@ -32,7 +32,7 @@ from tri_apsp.tuned.records import Values
 _FINAL_SHARE, _FINAL_RUNS = 0.25, 7
 
 
-def run(
+def run_plan(
     plan: TuningPlan, make_pool: Callable[[], Workers], progress: TuningProgress
 ) -> TuningResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.

@@ -1,5 +1,5 @@
-"""Tasks: a kernel of an engine to tune for one dtype, sign and size; and the plan of a tuning run: its
-tasks, device and settings, checked before anything runs.
+"""Tasks: a kernel of an engine to tune for one dtype, sign and size; and the plan of a tuning run:
+its tasks, device and settings, checked before anything runs.
 """
 
 import dataclasses
@@ -257,7 +257,7 @@ def plan(settings: Settings) -> TuningPlan:
             check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
     if not usable:
         raise InputError(
-            "a tuning run must have something to tune, but nothing that was asked for fits this device; "
-            "ask for less."
+            "a tuning run must have something to tune, but nothing that was asked for fits this "
+            "device; ask for less."
         )
     return TuningPlan(usable, device, settings)

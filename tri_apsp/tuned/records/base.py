@@ -145,9 +145,9 @@ class TunableKernel(Generic[C]):
             tri_apsp.tune.workloads.WORKLOADS.
         calls: the kinds of calls that look for its entries, of CALLS.
         space: its parameters and their choices.
-        quick_sizes: sizes n that a quick tuning run takes.
-        full_sizes: sizes n that a full tuning run takes. The lookup takes entries within a factor of
-            two, so steps of four suffice.
+        quick_sizes: the sizes n of --effort quick.
+        full_sizes: those of --effort full. The lookup takes entries within a factor of two, so
+            steps of four suffice.
         dtypes: the names of the dtypes that it serves.
         from_n: the least n of a call that runs it.
         signed_dtypes: the dtypes for which weights without negative values run other instructions,
