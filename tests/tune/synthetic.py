@@ -12,7 +12,6 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times, TuningResult
-from tri_apsp.tune.progress import TuningProgress
 from tri_apsp.tune.run import run_plan
 from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask
 
@@ -99,4 +98,4 @@ def run_tasks(pool: SyntheticPool, *tasks: TuningTask, **settings: Any) -> Tunin
     """Tune `tasks`, or PRODUCT, on `pool`."""
     every, settings = tasks or (PRODUCT,), {"trials": 200} | settings
     plan = TuningPlan(every, torch.device("cpu"), Settings(**settings))
-    return run_plan(plan, lambda: pool, TuningProgress(len(every), shown=False))
+    return run_plan(plan, shown=False, make_pool=lambda device: pool)

@@ -25,7 +25,7 @@ from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.page import read_studies, write_page
 from tri_apsp.tune.run import _study_name, task_of_study
-from tri_apsp.tune.search import Search, open_journal, open_storage, open_study
+from tri_apsp.tune.search import Search, journal_path, open_journal, open_study
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import record_of
 
@@ -85,7 +85,7 @@ def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
     cli: Callable[..., Ended], home: Path
 ) -> None:
     for name in NAMES:
-        searched(open_storage(describe(torch.device("cpu")).slug), name)
+        searched(open_journal(journal_path(describe(torch.device("cpu")).slug)), name)
     found = cli("--page", home, "--device", "cpu", "--dtype", "int16", "--n", 128, "--json").json
     assert found == {
         "file": str(home / "searches.html"),

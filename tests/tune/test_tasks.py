@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tri_apsp.device import Device
-from tri_apsp.tune.tasks import TuningTask, default_tasks
+from tri_apsp.tune.tasks import Settings, TuningTask, tasks_of
 from tri_apsp.tuned.records import KERNELS, RECORDS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -14,12 +14,12 @@ H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
 def test_quick_is_one_task_per_kernel() -> None:
     for engine, kernels in KERNELS.items():
         quick = [name for name in kernels if RECORDS[engine, name].quick_sizes]
-        assert [task.kernel for task in default_tasks(engine, H200)] == quick
+        assert [task.kernel for task in tasks_of(engine, H200, Settings())] == quick
         assert {*kernels} - {*quick} <= {"exponents"}  # which runs in large solves alone
 
 
 def test_full_covers_dtypes_signs_and_sizes() -> None:
-    tasks = default_tasks("nvidia", H200, "full")
+    tasks = tasks_of("nvidia", H200, Settings(effort="full"))
     assert {task.dtype for task in tasks} >= {"float32", "float64", "int16", "int32"}
     assert {task.sign for task in tasks if task.dtype == "float32"} == {"nonnegative", "any"}
     of_float64 = [task for task in tasks if task.dtype == "float64"]
@@ -37,12 +37,12 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
 
 
 def test_tasks_asked_for() -> None:
-    tasks = default_tasks("cpu", H200, "quick", ["int16"], ["solve"], [100, 200])
+    tasks = tasks_of("cpu", H200, Settings(["solve"], [100, 200], ["int16"]))
     assert tasks == [TuningTask("cpu", "solve", "int16", "any", n) for n in (100, 200)]
 
 
 def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
-    tasks = default_tasks("nvidia", H200, ns=[4096])
+    tasks = tasks_of("nvidia", H200, Settings(n=[4096]))
     assert [(task.kernel, task.n) for task in tasks] == [
         ("product", 4096),
         ("small_product", 1024),
@@ -51,12 +51,10 @@ def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
         ("sweep", 4096),
         ("solve", 4096),
     ]
-    assert [
-        task.n for task in default_tasks("nvidia", H200, kernels=["closure"], ns=[100, 1920, 1921])
-    ] == [100, 1920, 1024]
-    of_float64 = default_tasks(
-        "nvidia", H200, "quick", ["float64"], ["closure", "small_product"], [512, 1024, 4096]
-    )
+    closures = tasks_of("nvidia", H200, Settings(["closure"], [100, 1920, 1921]))
+    assert [task.n for task in closures] == [100, 1920, 1024]
+    settings = Settings(["closure", "small_product"], [512, 1024, 4096], ["float64"])
+    of_float64 = tasks_of("nvidia", H200, settings)
     assert {(task.kernel, task.n) for task in of_float64} == {
         (kernel, n) for kernel in ("closure", "small_product") for n in (512, 1024)
     }
@@ -65,7 +63,7 @@ def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
 
 def test_tasks_fit_the_memory() -> None:
     small = dataclasses.replace(H200, memory=8 << 30)
-    tasks = default_tasks("nvidia", small, "full", ["float32"])
+    tasks = tasks_of("nvidia", small, Settings(dtypes=["float32"], effort="full"))
     assert 8192 <= max(task.n for task in tasks) <= 16384
     assert {task.n for task in tasks if task.kernel == "batch"} == {64, 128, 256}
 

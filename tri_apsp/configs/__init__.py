@@ -30,7 +30,6 @@ from tri_apsp.configs.validity import (
     exponents_bytes,
     exponents_of,
     invalid_because,
-    is_valid,
     max_registers,
     product_registers,
 )
@@ -60,7 +59,6 @@ __all__ = [
     "exponents_of",
     "from_fields",
     "invalid_because",
-    "is_valid",
     "max_registers",
     "product_registers",
     "to_fields",

@@ -247,8 +247,3 @@ def max_registers(warps: int) -> int:
     """
     allocated = 8  # at a time, to each thread
     return min(255, _REGISTER_FILE // (32 * warps) // allocated * allocated)
-
-
-def is_valid(config: Config, device: Device) -> bool:
-    """Return whether `config` can run on `device`."""
-    return invalid_because(config, device) is None

@@ -62,7 +62,7 @@ def tune(
         One result per task, in the order in which they ran.
 
     Raises:
-        InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
+        InputError: an argument breaks a rule, or the journal or the tuned files cannot be written.
         TooLargeError: a size does not fit the memory.
         EngineError: the engine cannot run on the device, or no task could be tuned.
 
@@ -83,10 +83,8 @@ def tune(
         ...     print(found.files)
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
-    from tri_apsp.tune.progress import TuningProgress
     from tri_apsp.tune.run import run_plan
     from tri_apsp.tune.tasks import Settings, plan
-    from tri_apsp.tune.worker import Workers
 
     planned = plan(
         Settings(
@@ -105,5 +103,4 @@ def tune(
             force,
         )
     )
-    shown = TuningProgress(len(planned.tasks), shown=progress)
-    return run_plan(planned, lambda: Workers(planned.device), shown)
+    return run_plan(planned, shown=progress)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.configs import CompleteConfig, Config, default_config, is_valid, to_fields
+from tri_apsp.configs import CompleteConfig, Config, default_config, invalid_because, to_fields
 from tri_apsp.device import Device
 from tri_apsp.methods import auto
 from tri_apsp.tune.outcome import Outcome, Times, Winner
@@ -49,7 +49,7 @@ def candidates(
         kept = values == own or (
             record.fits(config, dtype, device) and not record.repeats(config, base, dtype, task.n)
         )
-        if kept and is_valid(config, device):
+        if kept and invalid_because(config, device) is None:
             found.append(values)
     return found
 

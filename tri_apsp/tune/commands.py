@@ -21,7 +21,7 @@ from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import baselines_of, beats, candidates
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.page import read_studies, write_page
-from tri_apsp.tune.progress import TuningProgress, print_summary
+from tri_apsp.tune.progress import print_summary
 from tri_apsp.tune.run import run_plan
 from tri_apsp.tune.search import journal_path
 from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask, plan, size_at
@@ -57,8 +57,7 @@ def _tune(args: argparse.Namespace, planned: TuningPlan) -> int:
     if not args.json:
         tasks = counted(len(planned.tasks), "task")
         print(f"{device_line(planned.device)}: {tasks}", file=sys.stderr)
-    progress = TuningProgress(len(planned.tasks), shown=not args.json)
-    result = run_plan(planned, lambda: Workers(planned.device), progress)
+    result = run_plan(planned, shown=not args.json, make_pool=Workers)
     if args.json:
         print_json(result.to_dict())
     else:

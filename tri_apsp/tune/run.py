@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import optuna
+import torch
 from optuna.storages import BaseStorage
 
 from tri_apsp import tuned
@@ -22,7 +23,7 @@ from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose
 from tri_apsp.tune.measurement import protocol_of
 from tri_apsp.tune.outcome import Evaluated, Outcome, TaskResult, TuningResult, Winner, ranked
 from tri_apsp.tune.progress import TuningProgress
-from tri_apsp.tune.search import Search, open_storage, open_study
+from tri_apsp.tune.search import Search, journal_path, open_journal, open_study
 from tri_apsp.tune.tasks import TuningPlan, TuningTask
 from tri_apsp.tune.worker import Workers
 from tri_apsp.tuned.records import Values
@@ -33,7 +34,10 @@ _FINAL_SHARE, _FINAL_RUNS = 0.25, 7
 
 
 def run_plan(
-    plan: TuningPlan, make_pool: Callable[[], Workers], progress: TuningProgress
+    plan: TuningPlan,
+    *,
+    shown: bool,
+    make_pool: Callable[[torch.device], Workers] = Workers,
 ) -> TuningResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
 
@@ -42,26 +46,26 @@ def run_plan(
 
     Args:
         plan: the tasks, device and settings.
-        make_pool: factory of the pool that measures; called after all checks of the plan, the
-            studies and the files.
-        progress: receives tasks and evaluations.
+        shown: whether to show the progress on stderr.
+        make_pool: factory of the pool that measures on a device; called after all checks of the
+            plan, the journal and the files.
 
     Raises:
-        InputError: the studies or the tuned files cannot be kept.
+        InputError: the journal or the tuned files cannot be written.
         EngineError: not one task could be tuned.
     """
     _require_replaceable(plan)
     facts, start, tasks = describe(plan.device), time.monotonic(), plan.tasks
     end = start + plan.settings.seconds(len(tasks))
-    storage = open_storage(facts.slug)
+    storage = open_journal(journal_path(facts.slug))
     results: list[TaskResult] = []
     interrupted = False
     try:
         # The run must not make worse what is in the directory, also if no solve searches it.
         with (
             tuned.searching(plan.settings.save_dir or tuned.save_directory()),
-            closing(progress),
-            closing(make_pool()) as pool,
+            closing(TuningProgress(len(tasks), shown=shown)) as progress,
+            closing(make_pool(plan.device)) as pool,
         ):
             tuner = _Tuner(plan, storage, pool, progress)
             for index, task in enumerate(tasks):

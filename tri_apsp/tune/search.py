@@ -186,21 +186,12 @@ def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
 
 
 def journal_path(slug: str) -> Path:
-    """Return the journal of the studies for the device that `slug` names."""
+    """Return the path of the journal of searches for the device that `slug` names."""
     return platformdirs.user_data_path("tri_apsp", appauthor=False) / "studies" / f"{slug}.log"
 
 
-def open_storage(slug: str) -> BaseStorage:
-    """Return the storage of the studies for a device.
-
-    Raises:
-        InputError: the journal cannot be used.
-    """
-    return open_journal(journal_path(slug))
-
-
 def open_journal(path: Path) -> BaseStorage:
-    """Return the storage of the studies in a file, which is made if there is none.
+    """Return the journal of searches in a file, which is created if there is none.
 
     Raises:
         InputError: the file cannot be used.
@@ -212,12 +203,12 @@ def open_journal(path: Path) -> BaseStorage:
         return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
     except OSError as error:
         raise InputError(
-            f"the journal of studies must be readable and writable, but {path} is not "
+            f"the journal of searches must be readable and writable, but {path} is not "
             f"({error.strerror}); change its rights."
         ) from None
     except Exception:  # Optuna checks no line, so a damaged one may raise any exception
         raise InputError(
-            f"the journal of studies must be one that Optuna wrote, but {path} is not; "
+            f"the journal of searches must be one that Optuna wrote, but {path} is not; "
             "move it away."
         ) from None
 

@@ -74,44 +74,26 @@ class TuningTask:
         return f"{self.engine} {self.kernel}, {self.dtype} {self.sign}, n = {self.n}{graphs}"
 
 
-def default_tasks(
-    engine: str,
-    device: Device,
-    effort: str = "quick",
-    dtypes: Sequence[str] = (),
-    kernels: Sequence[str] = (),
-    ns: Sequence[int] = (),
-    signs: Sequence[str] = (),
-) -> list[TuningTask]:
-    """Return the tasks of a tuning run, in the order in which they must run.
-
-    Args:
-        engine: "cpu", "nvidia" or "portable".
-        device: the device to measure on.
-        effort: one of BUDGETS, which sets the dtypes, signs and sizes.
-        dtypes: the dtypes instead of those of the effort; empty: those of the effort.
-        kernels: the kernels to tune, while the others run as tuned already or with their defaults;
-            empty: all.
-        ns: the sizes of calls, from which size_at() gives the size for each kernel; empty: the
-            sizes of the effort.
-        signs: the signs instead of those of the effort; empty: those of the effort.
+def tasks_of(engine: str, device: Device, settings: "Settings") -> list[TuningTask]:
+    """Return the tasks of a tuning run, in the order in which they must run; settings that are
+    empty take those of the effort.
 
     Tasks that do not fit the memory are left out, except those of a single graph whose size was
     asked for.
     """
-    quick = effort == "quick"
+    quick = settings.effort == "quick"
     tasks = [
         TuningTask(engine, record.name, dtype, sign, n, record.batch(n))
-        for dtype in dtypes or _DTYPES[effort]
+        for dtype in settings.dtypes or _DTYPES[settings.effort]
         for record in records_of(engine)
-        if dtype in record.dtypes and (not kernels or record.name in kernels)
-        for sign in signs or _signs(record, dtype, quick)
-        for n in _sizes(record, dtype, quick, ns)
+        if dtype in record.dtypes and (not settings.kernels or record.name in settings.kernels)
+        for sign in settings.signs or _signs(record, dtype, quick)
+        for n in _sizes(record, dtype, quick, settings.n)
     ]
     return [
         task
         for task in dict.fromkeys(tasks)
-        if (ns and task.batch == 1)
+        if (settings.n and task.batch == 1)
         or MATRICES * task.batch * task.n**2 * task.torch_dtype.itemsize < device.memory
     ]
 
@@ -241,16 +223,15 @@ def plan(settings: Settings) -> TuningPlan:
         EngineError: the engine cannot run on the device.
         TooLargeError: one of the sizes does not fit the memory in a dtype of the run.
     """
-    kernels, dtypes, device = settings.kernels, settings.dtypes, resolve(settings.device)
-    dtype = DTYPES_BY_NAME[dtypes[0]] if dtypes else None
+    device = resolve(settings.device)
+    dtype = DTYPES_BY_NAME[settings.dtypes[0]] if settings.dtypes else None
     engine = engines.choose(device, Config(engine=settings.engine), dtype)
-    for kernel in kernels:
+    for kernel in settings.kernels:
         record_of(engine, kernel)  # raises if there is none
-    tasks = default_tasks(
-        engine, describe(device), settings.effort, dtypes, kernels, settings.n, settings.signs
-    )
     usable = tuple(
-        task for task in tasks if engines.unusable_because(engine, device, task.torch_dtype) is None
+        task
+        for task in tasks_of(engine, describe(device), settings)
+        if engines.unusable_because(engine, device, task.torch_dtype) is None
     )
     for task in usable:
         if settings.n and task.batch == 1:

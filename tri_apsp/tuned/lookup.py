@@ -21,7 +21,6 @@ from tri_apsp.configs import (
     default_config,
     from_fields,
     invalid_because,
-    is_valid,
 )
 from tri_apsp.device import Device, describe
 from tri_apsp.errors import InputError, TuningWarning
@@ -414,7 +413,7 @@ class _Lookup:
                     f"a tuned file may be out of date: {source} {mismatch}; tune it again, and "
                     "others of that version.",
                 )
-            if is_valid(changed, call.device):
+            if invalid_because(changed, call.device) is None:
                 self.config = changed
                 self._settled |= entry.config.keys()
                 if fields:  # unless a solve has set them all

@@ -14,7 +14,7 @@ from tri_apsp.configs import SWEEP_FIELDS, CpuConfig, CpuTiles, default_config
 from tri_apsp.device import describe
 from tri_apsp.tune.candidates import candidates
 from tri_apsp.tune.options import build_parser
-from tri_apsp.tune.tasks import Settings, TuningTask, default_tasks, plan
+from tri_apsp.tune.tasks import Settings, TuningTask, plan, tasks_of
 from tri_apsp.tuned import hashes
 from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of
 from tri_apsp.tuned.records.base import CALLS, make_space
@@ -50,12 +50,13 @@ class TestANewKernel:
     def test_a_new_kernel_is_planned(self, fake: TunableKernel[CpuConfig]) -> None:
         planned = plan(Settings(kernels=["fake"], device="cpu"))
         assert planned.tasks == (TuningTask("cpu", "fake", "float32", "nonnegative", 64, 3),)
-        tasks = default_tasks("cpu", describe(CPU), "full", ["float32", "int16"], ["fake"])
+        settings = Settings(["fake"], dtypes=["float32", "int16"], effort="full")
+        tasks = tasks_of("cpu", describe(CPU), settings)
         found = [(task.dtype, task.sign, task.n) for task in tasks]
         assert found == [
             ("float32", sign, n) for sign in ("nonnegative", "any") for n in (32, 64)
         ] + [("int16", "any", n) for n in (32, 64)]
-        (large,) = default_tasks("cpu", describe(CPU), kernels=["fake"], ns=[4096])
+        (large,) = tasks_of("cpu", describe(CPU), Settings(["fake"], [4096]))
         assert large.n == default_config("cpu", torch.float32).cutoff
         assert build_parser().parse_args(["--kernel", "fake"]).kernels == ["fake"]
 
