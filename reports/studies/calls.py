@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 
 from reports.studies.markdown import section, table
 from reports.studies.plots import Line
@@ -21,6 +22,7 @@ from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.console.output import duration
 from tri_apsp.device import free_memory
 from tri_apsp.graphs import erdos_renyi
+from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
@@ -152,6 +154,12 @@ def copied(device: torch.device) -> Outcome:
     )
 
 
+def scipy_matrix(graph: SparseGraph) -> csr_array:
+    """Return a graph on the CPU as SciPy takes it, in float64."""
+    offsets, vertices, weights = graph.by_source.arrays()
+    return csr_array((weights.astype(np.float64), vertices, offsets), (graph.n, graph.n))
+
+
 def to_float64(matrix: torch.Tensor) -> np.ndarray:
     """Return a matrix in float64, with inf for no edge."""
     found = matrix.cpu().to(torch.float64)
@@ -215,11 +223,15 @@ def times_section(
     return section(title, *parts)
 
 
+def lines_of(values: Columns, *, reference: bool = False) -> list[Line]:
+    """Return a line for each label."""
+    return [Line(label, [*known], [*known.values()], reference) for label, known in values.items()]
+
+
 def rate_lines(seconds: Columns, unit: float, *, reference: bool = False) -> list[Line]:
     """Return lines of operations per second against n, in a unit such as 1e12."""
-    return [
-        Line(
-            label, list(known), [n**3 / one / unit for n, one in known.items()], reference=reference
-        )
+    rates: Columns = {
+        label: {n: n**3 / one / unit for n, one in known.items()}
         for label, known in seconds.items()
-    ]
+    }
+    return lines_of(rates, reference=reference)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import Delaunay
 
-from reports.studies.calls import SolveCall
+from reports.studies.calls import SolveCall, scipy_matrix
 from tri_apsp.api import (
     accessibility,
     closeness,
@@ -94,8 +94,7 @@ class RoadCase:
     @cached_property
     def matrix(self) -> csr_array:
         """The graph as SciPy takes it."""
-        offsets, vertices, weights = self.on_cpu.by_source.arrays()
-        return csr_array((weights.astype(np.float64), vertices, offsets), (self.n, self.n))
+        return scipy_matrix(self.on_cpu)
 
     @cached_property
     def row(self) -> torch.Tensor:

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from torch._C._distributed_c10d import TCPStore
 from tqdm import tqdm
 
+from reports.studies.calls import scipy_matrix
 from tri_apsp.api import direct_products, prepare
 from tri_apsp.device import cpu_count, current, synchronize
 from tri_apsp.distributed.communicator import Wait
@@ -260,8 +260,7 @@ class _Rank:
 
         def check(found: torch.Tensor) -> None:
             """Compare the closeness of a vertex with SciPy's distances, which go both ways."""
-            offsets, vertices, weights = graph.to(torch.device("cpu")).by_source.arrays()
-            matrix = csr_array((weights.astype(float), vertices, offsets), (graph.n, graph.n))
+            matrix = scipy_matrix(graph.to(torch.device("cpu")))
             expected = (graph.n - 1) / dijkstra(matrix, indices=0).sum()
             if not math.isclose(found[0], expected, rel_tol=1e-12):
                 raise WrongResultError(f"a closeness is {found[0]}, not {expected}")

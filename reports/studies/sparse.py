@@ -7,11 +7,10 @@ from functools import partial
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from reports.studies import plots
-from reports.studies.calls import CallMeasurer, SolveCall, by_label, table_of
+from reports.studies.calls import CallMeasurer, SolveCall, by_label, scipy_matrix, table_of
 from reports.studies.markdown import figure, section
 from reports.studies.plots import Line, Plot
 from reports.studies.study import (
@@ -88,7 +87,7 @@ def _call_of(task: TuningTask, values: Values, graph: SparseGraph) -> SolveCall:
     if values["call"] == _SPARSE:
         return lambda: (shortest_paths(graph, method="johnson").distances[:1], None)
     if method == "SciPy":
-        matrix = _matrix(graph)
+        matrix = scipy_matrix(graph)
         return lambda: (torch.from_numpy(dijkstra(matrix, indices=rows)[:1]), None)
     if values["call"] == _ALL_ROUNDS:
         from tri_apsp.sparse.triton import TritonSparseEngine  # needs Triton
@@ -97,11 +96,6 @@ def _call_of(task: TuningTask, values: Values, graph: SparseGraph) -> SolveCall:
         return lambda: (relax(float("inf"), early_stop=False), None)
     some_rows = partial(shortest_paths, graph, sources=rows, method=method)  # type: ignore[arg-type]
     return lambda: (some_rows().distances[:1], None)
-
-
-def _matrix(graph: SparseGraph) -> csr_array:
-    offsets, vertices, weights = graph.by_source.arrays()
-    return csr_array((weights.astype(np.float64), vertices, offsets), (graph.n, graph.n))
 
 
 _METHODS = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "SciPy")
@@ -145,7 +139,7 @@ class _SparseMeasurer(CallMeasurer):
         """The small graphs are dense."""
 
     def expected(self, weights: SparseGraph) -> torch.Tensor:
-        return torch.from_numpy(dijkstra(_matrix(weights), indices=[0]))  # integers are exact
+        return torch.from_numpy(dijkstra(scipy_matrix(weights), indices=[0]))  # integers are exact
 
 
 def _page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:

@@ -17,6 +17,7 @@ from reports.studies.calls import (
     by_label,
     complete_weights,
     copied,
+    lines_of,
     rate_lines,
     seconds_of,
     table_of,
@@ -218,11 +219,11 @@ def _roofline_page(rows: Sequence[StudyRow], platform: Platform, name: str) -> P
     panels, lines = dict[str, Plot](), []
     for (dtype, n), found in grouped(rows, "dtype", "n").items():
         known = {row["implementation"]: row for row in found}
-        copied = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
+        copy_rate = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
         level = bound(platform.device, DTYPES_BY_NAME[dtype], True) or 0.0
         calls = [row for row in found if row["implementation"] != _COPY]
-        panels[dtype] = _panel(f"{dtype}, n = {n}", calls, copied, level)  # of the largest n
-        lines += [_row(row, copied, level) for row in sorted(found, key=seconds_of)]
+        panels[dtype] = _panel(f"{dtype}, n = {n}", calls, copy_rate, level)  # of the largest n
+        lines += [_row(row, copy_rate, level) for row in sorted(found, key=seconds_of)]
     header = ["", "dtype", "n", "time", "operations/s", "of the bound", "bytes/s, memory"]
     title = "Operations per second by operations per byte, below the ceilings of the GPU"
     drawn = plots.draw(title, [*panels.values()], y_label="T operations/s", x_base=10)
@@ -235,27 +236,27 @@ def _per_second(row: StudyRow, metric: str) -> float:
     return float(row[metric] or 0) / seconds_of(row)
 
 
-def _row(row: StudyRow, copied: float, level: float) -> list[object]:
+def _row(row: StudyRow, copy_rate: float, level: float) -> list[object]:
     rate = float(row["ops_per_second"])
     moved, l2 = (_per_second(row, metric) for metric in ("dram_bytes", "l2_bytes"))
     cells = [(rate, ""), (rate / level if level else 0, "%")]
-    cells += [(moved, "B/s"), (moved / copied if copied else 0, "%"), (l2, "B/s")]
+    cells += [(moved, "B/s"), (moved / copy_rate if copy_rate else 0, "%"), (l2, "B/s")]
     shown = (f"{value:.1%}" if unit == "%" else f"{amount(value)}{unit}" for value, unit in cells)
     known = ["" if not value else text for (value, _), text in zip(cells, shown, strict=True)]
     return [_label(row), row["dtype"], row["n"], duration(seconds_of(row)), *known]
 
 
-def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -> Plot:
+def _panel(title: str, calls: Sequence[StudyRow], copy_rate: float, level: float) -> Plot:
     """Return the calls by operations per byte from memory, below the two ceilings."""
     lines = [
         Line(_label(row), [int(row["n"]) ** 3 / float(row["dram_bytes"])], [rate / 1e12])
         for row in calls
         if row["dram_bytes"] and (rate := float(row["ops_per_second"]))
     ]
-    if copied and level:
-        corner, places = level / copied, [line.x[0] for line in lines]
+    if copy_rate and level:
+        corner, places = level / copy_rate, [line.x[0] for line in lines]
         x = [min([corner, *places]) / 8, corner, 2 * max([corner, *places])]
-        y = [min(one * copied, level) / 1e12 for one in x]
+        y = [min(one * copy_rate, level) / 1e12 for one in x]
         lines.append(Line("ceiling: a copy, the bound", x, y, reference=True))
     return Plot("operations per byte from memory", lines, title, log_y=True)
 
@@ -298,11 +299,7 @@ class _EnergyMeasurer(CallMeasurer):
 def _energy_page(rows: Sequence[StudyRow], platform: Platform, name: str) -> Page:
     papers = BULUC_MFLOP_PER_JOULE
     known = {int(row["n"]): float(row["mflop_per_joule"]) for row in rows}
-    lines = [Line(platform.device.name, list(known), list(known.values()))]
-    lines += [
-        Line(label, list(theirs), list(theirs.values()), reference=True)
-        for label, theirs in papers.items()
-    ]
+    lines = lines_of({platform.device.name: known}) + lines_of(papers, reference=True)
     title = "Work per joule of a solve; grey: the computers of Buluç, Gilbert and Budak"
     drawn = plots.draw(title, [Plot("n", lines, log_y=True)], y_label="MFLOP per joule")
     header = ["n", "dtype", "time", "W", "idle W", "J", "MFLOP/J", *papers]

@@ -16,12 +16,13 @@ from reports.studies.calls import (
     SolveCall,
     by_label,
     complete_weights,
+    lines_of,
     ratios,
     table_of,
     times_section,
 )
 from reports.studies.markdown import figure, section
-from reports.studies.plots import Line, Plot
+from reports.studies.plots import Plot
 from reports.studies.study import (
     Group,
     Page,
@@ -177,10 +178,7 @@ def _ratios_of_dtypes(
     ]
     for dtype, one in known.items():
         if one:
-            lines = [
-                Line(label, list(points), list(points.values())) for label, points in one.items()
-            ]
-            panel = Plot("n", lines, log_y=log_y)
+            panel = Plot("n", lines_of(one), log_y=log_y)
             drawn = plots.draw(f"{title}, {dtype}", [panel], y_label=what)
             return {name: drawn}, [figure(name, what), *tables]
     return {}, tables

@@ -16,8 +16,9 @@ from kernels.sass import Compiled, Variant
 from kernels.variants import CAPABILITIES, TYPES
 from papers.substitutes import Engine
 
+from tri_apsp.gpu import launcher
 from tri_apsp.methods import Observer
-from tri_apsp.papers import SYSTEMS, base
+from tri_apsp.papers import SYSTEMS
 
 pytestmark = needs_disassembler
 
@@ -51,12 +52,12 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
     ) -> dict[str, Compiled]:
         launched: dict[str, tuple[Any, dict[str, Any]]] = {}
         monkeypatch.setattr(Recorder, "launched", launched, raising=False)
-        monkeypatch.setattr(base, "Launcher", Recorder)
-        base.launcher.cache_clear()
+        monkeypatch.setattr(launcher, "Launcher", Recorder)
+        launcher.cached_launcher.cache_clear()
         matrix = torch.empty((1, N, N), dtype=dtype, device="meta")
         method = SYSTEMS[name].method(parameter)
         method.solve(matrix, Engine(dtype, nonnegative=nonnegative), Observer())
-        base.launcher.cache_clear()
+        launcher.cached_launcher.cache_clear()
         return {
             kernel: _variant(*each, dtype, capability).compile()
             for kernel, each in launched.items()

@@ -1,11 +1,7 @@
 """What the systems of the papers share on the host."""
 
-from functools import cache
-from typing import Any
-
 from tri_apsp.configs import TILE_FIELDS
 from tri_apsp.engines.base import Engine
-from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods.base import ALL_BUT_TILES, Method
 
 
@@ -27,9 +23,3 @@ def floor_of(engine: Engine) -> float | int | None:
     compared with it.
     """
     return None if engine.spec.nonnegative else engine.floor
-
-
-@cache
-def launcher(kernel: Any, **constants: Any) -> Launcher:
-    """Return the launcher of a kernel with these constants, which keeps compiled kernels."""
-    return Launcher(kernel, constants)

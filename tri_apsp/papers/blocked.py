@@ -20,10 +20,11 @@ from typing import Any, ClassVar
 
 from tri_apsp.engines.base import Block, Engine, block
 from tri_apsp.engines.triton_base import in_parts
+from tri_apsp.gpu.launcher import cached_launcher as launcher
 from tri_apsp.kernels.nvidia.closure import tile_pointers
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 from tri_apsp.methods.base import Observer
-from tri_apsp.papers.base import PaperMethod, floor_of, launcher
+from tri_apsp.papers.base import PaperMethod, floor_of
 
 _CLOSURE_WARPS = 8
 

@@ -14,8 +14,9 @@ import triton.language as tl
 
 from tri_apsp.engines.base import Block, Engine
 from tri_apsp.engines.triton_base import in_parts
+from tri_apsp.gpu.launcher import cached_launcher as launcher
 from tri_apsp.methods.base import Observer
-from tri_apsp.papers.base import PaperMethod, floor_of, launcher
+from tri_apsp.papers.base import PaperMethod, floor_of
 
 _EDGE = 16  # rows and columns of a square block of threads
 _THREADS = _EDGE * _EDGE  # of a program

@@ -32,9 +32,10 @@ from abc import abstractmethod
 
 from tri_apsp.engines.base import Block, Engine, Update, block
 from tri_apsp.engines.triton_base import in_parts
+from tri_apsp.gpu.launcher import cached_launcher as launcher
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.methods.base import ALL_BUT_TILES, Observer
-from tri_apsp.papers.base import PaperMethod, launcher
+from tri_apsp.papers.base import PaperMethod
 from tri_apsp.papers.blocked import (
     allocate_tile,
     close_blocks,

@@ -122,9 +122,7 @@ def _add_settings(parser: Parser) -> None:
         help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; "
         "default: the one below",
     )
-    how.add_argument(
-        "--resume", action="store_true", help="continue the newest searches"
-    )
+    how.add_argument("--resume", action="store_true", help="continue the newest searches")
     how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
 
 
