@@ -1,4 +1,4 @@
-"""One variation of a field of the configuration: which block size, how many threads, how deep a
+"""The effect of single fields of the configuration: which block size, how many threads, how deep a
 pipeline, and where should the recursion stop?
 """
 

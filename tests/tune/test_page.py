@@ -73,7 +73,7 @@ def test_every_task_is_on_the_page(
     body = page[page.index("<body>") :]
     assert "<h1>Searches on some-cpu</h1>" in body
     assert re.findall(r"<h2 .*>cpu product, (.*)</h2>", body) == list(NAMES.values())
-    assert body.count("3 configurations: 2 timed, 0 given up as slow, 1 failed.") == 2
+    assert body.count("3 configurations: 2 timed, 0 pruned as slow, 1 failed.") == 2
     assert body.count("<td>time</td><td>2 ms</td><td>1 ms</td>") == 2
     assert body.count("Plotly.newPlot(") == 4 * 2
     # Self-contained: nothing is loaded, and the only links are those within the page.

@@ -1,5 +1,5 @@
-"""Seconds of a call on a device, without those of compilation, of first allocations and of the low
-clock of an idle GPU.
+"""The time of a call on a device, without compilation, first allocations and the low clock of an
+idle GPU.
 """
 
 import time
@@ -21,7 +21,7 @@ from tri_apsp.plan import Options
 T = TypeVar("T")
 
 RUNS = 5
-"""Most runs that timed_again takes the median of."""
+"""The maximum number of runs of which timed_again returns the median."""
 
 # A call that takes less, or whose graph has no more vertices, is repeated, and timed then: its
 # first run also pays for first allocations, an idle clock, and kernels that were not compiled.

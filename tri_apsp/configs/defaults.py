@@ -86,8 +86,8 @@ def _nvidia_default(dtype: torch.dtype) -> NvidiaConfig:
     # and 1.07, 1.02, 1.06 and 0.98 at n = 2048. With 64-bit values the recursion is faster earlier:
     # 2.9 against 4.2 ms at n = 2048 in float64. β = 1024 is the fastest from n = 2048 on, by 3% at
     # 4096 in float32, by less than 1% from 8192 on. `sweep_...`: the roads of Luxembourg take 30 ms
-    # by 256 lanes per program, 37 by 128 and 50 by 64, since the values of a row that are written
-    # together are so many; by 4 records per iteration they take 30 ms too, but a triangulation of
+    # with 256 lanes per program, 37 with 128 and 50 with 64, since more values of a row are then
+    # written together; with 4 records per iteration they take 30 ms too, but a triangulation of
     # 65 536 points takes 160 instead of 142 ms.
     return NvidiaConfig(
         block_size=1024 if wide else 1920,

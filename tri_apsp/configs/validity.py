@@ -139,7 +139,7 @@ def _broken_rules_of_products(name: str, tiles: GpuTiles, device: Device) -> Ite
     yield from _too_large(name, needed, device)
 
 
-# Records of an iteration divide the 128 of a chunk; at most four warps copy a chunk.
+# The records of an iteration must divide the 128 of a chunk, which at most four warps copy.
 _SWEEPS = {"sweep_lanes": (1, 2), "sweep_warps": (1, 2, 4), "sweep_unroll": (4, 8, 16)}
 
 
@@ -217,8 +217,8 @@ def exponents_bytes(tiles: GpuTiles) -> int:
 
 
 SMALL_GRAPHS = {2: 64, 4: 64, 8: 32}
-"""The most vertices of graphs that the nvidia engine solves in registers, by bytes per value; no
-configuration matters.
+"""The maximum number of vertices of a graph that the nvidia engine solves in registers, by bytes
+per value; the configuration has no effect there.
 """
 
 
@@ -230,11 +230,10 @@ def closure_bytes(tile: int, itemsize: int) -> int:
 
 
 def product_registers(capability: tuple[int, int] | None, warps: int) -> int | None:
-    """Return the most registers of a thread of the product, so that a multiprocessor holds 12
-    warps; None: no limit.
+    """Return the maximum number of registers of a thread of the product with which a multiprocessor
+    holds 12 warps, three per scheduler, and a program of `warps` warps fits; None: no limit.
 
-    Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes
-    registers in pairs, and would spill. A program of 16 warps needs registers for these.
+    From compute capability 10.0 on, FADD2 takes registers in pairs, so that a limit would spill.
     """
     if capability is None or capability >= (10, 0):
         return None
@@ -242,8 +241,8 @@ def product_registers(capability: tuple[int, int] | None, warps: int) -> int | N
 
 
 def max_registers(warps: int) -> int:
-    """Return the most registers of a thread with which `warps` warps fit on a multiprocessor of an
-    NVIDIA GPU.
+    """Return the maximum number of registers of a thread with which `warps` warps fit on a
+    multiprocessor of an NVIDIA GPU.
     """
-    allocated = 8  # at a time, to each thread
+    allocated = 8  # registers are allocated in multiples of this
     return min(255, _REGISTER_FILE // (32 * warps) // allocated * allocated)

@@ -203,8 +203,8 @@ def _flushed(run: Callable[[], int]) -> int:
 
 
 def _discard_stdout() -> None:
-    """Send what is left in the buffer of stdout nowhere: Python flushes it once more at exit, which
-    must not fail again.
+    """Discard the rest of the buffer of stdout: Python flushes it once more at exit, which must not
+    fail again.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,3 +1,3 @@
-"""What only a GPU needs: launching kernels, pinned result buffers, the value range of a tensor,
+"""Code for GPUs alone: launching kernels, pinned result buffers, the value range of a tensor,
 padding.
 """

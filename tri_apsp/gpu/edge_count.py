@@ -1,4 +1,4 @@
-"""Counting edges on a GPU, while the host goes on."""
+"""Counting edges on a GPU without blocking the host."""
 
 from collections.abc import Callable
 
@@ -24,8 +24,8 @@ def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Calla
 
     Returns:
         A function that blocks until the edges are counted, and returns their number; 0 if one is
-        not an integer. It is to be called exactly once, which frees the result buffer, and does not
-        keep the memory of the matrices.
+        not an integer. Call it exactly once, which frees the result buffer. It does not keep the
+        matrices alive.
     """
     from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
 

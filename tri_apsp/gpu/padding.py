@@ -1,4 +1,4 @@
-"""Padding matrices so that kernels move rows 16 bytes at a time, which Triton does only where 16
+"""Padding matrices so that kernels access rows 16 bytes at a time, which Triton does only where 16
 divides sizes and strides.
 
 A graph of n vertices is then stored with the next multiple of 16 rows and columns; no edge touches
@@ -28,8 +28,7 @@ def aligned(n: int) -> int:
 
 
 def padded_size(graphs: torch.Tensor, matrices: float) -> int:
-    """Return with how many rows and columns to store each of the `graphs` (batch, n, n), which are
-    on a GPU.
+    """Return the padded number of rows and columns of each of `graphs` (batch, n, n) on a GPU.
 
     Args:
         graphs: the weights.

@@ -18,8 +18,8 @@ _MIN_ROWS = 1024
 
 
 class Counters:
-    """A counter per graph that only grows, at which the programs of a launch synchronize; and its
-    expected state.
+    """Counters, one per graph, at which the programs of a launch synchronize; and the value that
+    they are expected to have. They only grow.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """The value range of tensors on a GPU, read by kernels into pinned result buffers; the host blocks
 once for all of them.
 
-Small solves are bound by launches and by how often the host blocks.
+The time of small solves depends on the launches, and on how often the host blocks.
 """
 
 from collections.abc import Callable
@@ -45,8 +45,8 @@ def is_readable(tensor: torch.Tensor) -> bool:
 def _layout(
     shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[int, int, int, tuple[int, int, int]]:
-    """Return as how many rows _value_range_kernel reads a tensor, m, n and the strides of a layout
-    (batch, m, n) with the same values, in the order in which they lie in memory.
+    """Return the number of rows as which _value_range_kernel reads a tensor; and m, n and the
+    strides of a layout (batch, m, n) with the same values in the order of memory.
 
     Dimensions that are contiguous with each other are merged, so that any dense tensor is one row.
     Repeated values count once.

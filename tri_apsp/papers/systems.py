@@ -1,5 +1,5 @@
-"""The table of the systems, with what is known of each before its module, which needs Triton, is
-imported; and running one by a dense plan.
+"""The table of the systems, whose modules are imported on first use because they need Triton; and
+solving by one of them.
 """
 
 from collections.abc import Mapping

@@ -35,7 +35,7 @@ _NONE = (
     "no tuned file for this device has an entry that matches the arguments; "
     "`python -m tri_apsp.tune` writes one"
 )
-# The seconds for the rounds of an entry and the default.
+# The time limit of the rounds that compare an entry with the default.
 _SECONDS = 60.0
 
 
@@ -105,7 +105,7 @@ def _page(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _show(args: argparse.Namespace, planned: TuningPlan) -> int:
-    """Print the entries that are used here and were asked for; return 0."""
+    """Print the entries that were asked for and that lookups use here; return 0."""
     entries = list(_entries(args, planned))
     rows = [
         {"file": str(path), "task": str(task), **entry.model_dump(mode="json")}
@@ -171,8 +171,8 @@ def _state(saved: Outcome, default: Outcome) -> str:
 def _entries(
     args: argparse.Namespace, planned: TuningPlan
 ) -> Iterator[tuple[Path, TuningTask, Entry]]:
-    """Yield path, task and entry of all entries that are used here and were asked for; the first
-    file of a task decides.
+    """Yield path, task and entry of all entries that were asked for and that lookups use here; of
+    several files of a task, the first counts.
 
     Entries of other GPUs are left out, although lookups use them for what this GPU has no entry.
     """
@@ -191,7 +191,7 @@ def _entries(
 
 
 def _is_wanted(task: TuningTask, wanted: Settings) -> bool:
-    """Return whether a task was asked for; a setting that was not given leaves none out."""
+    """Return whether a task was asked for; an empty setting excludes nothing."""
     sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in wanted.n]
     filters = (
         (wanted.kernels, task.kernel),

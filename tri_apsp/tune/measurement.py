@@ -32,13 +32,13 @@ from tri_apsp.tune.workloads import (
 META_DEVICE = torch.device("meta")
 """The device of tensors without memory."""
 
-# Screening: the seconds of all runs of a configuration, by kind of device.
+# Screening: the time limit of all runs of a configuration, by kind of device.
 _SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
-# The least and most runs.
+# Their minimum and maximum number.
 _SCREEN_RUNS = (3, 2000)
 # The warm-up before the rounds of a final, so that clocks settle.
 _WARM_UP_SECONDS = 0.5
-# The time and the most runs of a configuration in half a round.
+# The time limit and the maximum number of runs of a configuration in half a round.
 _SLICE_SECONDS, _SLICE_RUNS = 0.005, 20
 _MIN_ROUNDS = 2
 # Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).

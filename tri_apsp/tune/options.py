@@ -105,7 +105,7 @@ def _add_settings(parser: Parser) -> None:
         "--trials",
         type=int,
         metavar="T",
-        help=f"at most T configurations per task, all if there are no more; default: "
+        help=f"at most T configurations per task, or all if there are fewer; default: "
         f"{quick.trials} quick, {full.trials} full",
     )
     how.add_argument(

@@ -40,7 +40,7 @@ th, td {{ border-bottom: 1px solid #ccc; padding: 0.2em 1em 0.2em 0; text-align:
 <h1>Searches on {device}</h1>
 <p>The trials of python -m tri_apsp.tune, in Optuna's own plots.</p>
 <p>Times are those of the search, each configuration measured once; the final, which decides, is not
-among them. A configuration that is slower than the median of the first runs is given up after one
+among them. A configuration that is slower than the median of the first runs is pruned after one
 run, and is not in the plots. Parallel coordinates and slices have the {fastest} fastest.</p>
 <ul>
 {contents}
@@ -52,7 +52,7 @@ run, and is not in the plots. Parallel coordinates and slices have the {fastest}
 
 
 def read_studies(journal: Path) -> dict[TuningTask, optuna.Study]:
-    """Return the newest study of each task of which a journal has times; none if there is no such
+    """Return the newest study of each task that has times in a journal; none if there is no such
     file.
 
     Raises:
@@ -71,8 +71,8 @@ def read_studies(journal: Path) -> dict[TuningTask, optuna.Study]:
 
 
 def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: str) -> None:
-    """Write a page with a section for each study, of the device of this name. The first trial of a
-    study is that of the default, if that was measured.
+    """Write a page with a section for each study. The first trial of a study is the default, if
+    that was measured.
 
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
@@ -119,7 +119,7 @@ def _result(study: optuna.Study) -> str:
     )
     return (
         f"<p>{len(measured)} configurations: {len(timed)} timed, "
-        f"{len(measured) - len(timed) - failed} given up as slow, {failed} failed.</p>\n"
+        f"{len(measured) - len(timed) - failed} pruned as slow, {failed} failed.</p>\n"
         f"<table>\n<tr><th></th><th>default</th><th>best</th></tr>\n{cells}\n</table>"
     )
 

@@ -1,5 +1,5 @@
 """Finding the fastest configuration in few evaluations: Optuna proposes, the caller evaluates (ask
-and tell), and Optuna's journal on this machine keeps the trials.
+and tell), and the trials are stored in Optuna's journal on this machine.
 """
 
 import math

@@ -37,8 +37,7 @@ module, pickled by name.
 _PREPARE_SECONDS = 600.0
 _LIMIT_SECONDS = 120.0
 _END_SECONDS = 10.0
-# Compiling takes about ten times as long as measuring; more processes than this would only wait for
-# the device.
+# Compiling takes about ten times as long as measuring, so that more processes would be idle.
 _MAX_COMPILERS = 16
 
 

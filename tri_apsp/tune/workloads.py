@@ -36,7 +36,7 @@ _LONGEST_EDGE = 16
 _DEGREE = 6
 # The number of potentials of vertices; their differences make weights negative, but no cycle.
 _POTENTIALS = 50
-# The greatest weight of a graph that is solved by exponents, and its edges per vertex.
+# The maximum weight of a graph that is solved by exponents, and its edges per vertex.
 _CLOSE = 8
 _CLOSE_DEGREE = 16
 # A small workload repeats this many different graphs.
@@ -72,7 +72,7 @@ class Workload(ABC):
         task: the task to tune.
         device: the device of the operands; "meta": the operands have no memory, and an operation
             only compiles its kernels.
-        n: the number of rows of the matrices, near enough to task.n for the same kernels to be
+        n: the number of rows of the matrices, close enough to task.n that the same kernels are
             compiled.
         small: compute the expected result from the definition, and let the engine write inside a
             poisoned matrix.
@@ -96,7 +96,7 @@ class Workload(ABC):
         """Return the operation with configuration `config`, on an engine from `make`."""
 
     def restore(self) -> None:
-        """Queue copies that bring back what an operation overwrites."""
+        """Queue copies that restore what an operation overwrites."""
         for output, initial in zip(self._outputs, self._initial, strict=True):
             output.copy_(initial)
 
@@ -290,8 +290,8 @@ class _SolveWorkload(_DistancesWorkload):
 class _ExponentsWorkload(_SolveWorkload):
     """A whole solve whose large products run by exponents.
 
-    The graph is sparse, and its weights are small: a wide window and a fast product are both of
-    use. In dense graphs all results are certain by any window.
+    The graph is sparse and its weights are small, so that both a wide window and a fast product
+    matter. In dense graphs, every window makes all results certain.
     """
 
     by_exponents = True

@@ -138,8 +138,8 @@ def reload() -> None:
 def generation() -> int:
     """Return a number that every reload() changes.
 
-    A result is kept under the number from before its files were read, so a result that another
-    thread's reload() makes out of date is not found again.
+    Results are cached under the number from before their files were read, so that a result is not
+    found again after another thread called reload().
     """
     return _generation
 
@@ -155,7 +155,7 @@ def unused_because(path: Path, file: TunedFile, device: Device) -> str | None:
     of another GPU, whose slug differs, is used where this GPU has no entry.
 
     Args:
-        path: where the file lies.
+        path: the path of the file.
         file: what `load` returned for it.
         device: of tri_apsp.device.describe.
 
@@ -288,7 +288,7 @@ def usable(path: Path, device: Device) -> tuple[TunedFile | None, str | None]:
 def path_of(
     engine: str, kernel: str, dtype: str, slug: str, directory: Path | str | None = None
 ) -> Path:
-    """Return where `save` writes the file of a kernel on the GPU `slug`.
+    """Return the path to which `save` writes the file of a kernel for the GPU `slug`.
 
     Args:
         engine: "cpu", "nvidia" or "portable".

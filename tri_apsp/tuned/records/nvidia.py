@@ -159,7 +159,7 @@ def _solve_repeats(config: NvidiaConfig, base: NvidiaConfig, n: int) -> bool:
     )
 
 
-# The lanes of larger road networks fill the GPU as well, and so the same programs are best.
+# Larger road networks fill the GPU with lanes too, so that the same programs are the fastest.
 _LARGEST_SWEEP = 65536
 
 
