@@ -214,7 +214,6 @@ class TestInterrupt:
         assert stored(home).entries == (before,)
         assert pool.screened == []
 
-:tests/tune/test_sweep.py
 
 class TestTime:
     def test_time_is_shared_and_unused_time_goes_to_later_tasks(self, clock: Clock) -> None:
