@@ -46,7 +46,6 @@ TEXTS = {
         b"% c\n4 3 001\n2 5\n1 5 3 6\n2 6 4 7\n3 7\n",
         b"4 3 011 2\n9 9 2 5\n9 9 1 5 3 6\n9 9 2 6 4 7\n9 9 3 7\n",
     ],
-    "net": [b'*Vertices 3\n1 "a"\n2 "b"\n3 "c"\n*Matrix\n0 1 2\n1 0 3\n2 3 0\n'],
 }
 
 
@@ -70,8 +69,8 @@ def valid_files(format, folder):
         tensor = torch.from_numpy(MATRIX)
         for each in (tensor.to_sparse(), tensor.to_sparse_csr(), tensor.to_sparse_csc()):
             found.append(saved(lambda stream, each=each: torch.save(each, stream)))
-    elif format in ("graphml", "gml", "net"):
-        write = {"graphml": nx.write_graphml, "gml": nx.write_gml, "net": nx.write_pajek}[format]
+    elif format in ("graphml", "gml"):
+        write = nx.write_graphml if format == "graphml" else nx.write_gml
         cities = [("New York", "Oslo", {"weight": 2.5}), ("Oslo", "1", {"weight": 3.0})]
         for kind in (nx.Graph, nx.MultiDiGraph):
             found.append(saved(lambda stream, kind=kind: write(kind(cities), stream)))
@@ -158,7 +157,6 @@ def test_mapped_matrices(tmp_path, monkeypatch, count):
         ("tntp", TEXTS["tntp"][0].decode().replace("NODES> 3", "NODES> {n}")),
         ("tsp", TEXTS["tsp"][0].decode().replace(": 3", ": {n}")),
         ("graph", "{n} 1\n2\n1\n"),
-        ("net", '*Vertices {n}\n1 "a"\n'),
         ("npy", "header"),
     ],
 )

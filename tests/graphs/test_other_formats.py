@@ -103,21 +103,20 @@ def test_metis(save, refuses, header, lines, weights):
         load_graph(save("g.graph", "x\n"))
 
 
-@pytest.mark.parametrize("extension", ["graphml", "gml", "net"])
+@pytest.mark.parametrize("extension", ["graphml", "gml"])
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
 def test_what_networkx_reads(tmp_path, refuses, extension, kind):
     graph = kind()
     graph.add_edge("New York", "Oslo", weight=2.5, length=7)
     graph.add_edge("Oslo", "Rome", weight=3, length=8)
     path = tmp_path / f"g.{extension}"
-    write = {"graphml": nx.write_graphml, "gml": nx.write_gml, "net": nx.write_pajek}[extension]
+    write = {"graphml": nx.write_graphml, "gml": nx.write_gml}[extension]
     write(graph, path)
     found = load_graph(path)
     assert list(found.labels) == ["New York", "Oslo", "Rome"]
     weights = tri_apsp.from_networkx(graph, nodelist=list(found.labels))
     np.testing.assert_array_equal(found.to_weights(weights.dtype), weights)
-    if extension != "net":  # which has weights alone
-        assert 15 in tri_apsp.shortest_paths(load_graph(path, columns=["length"])).distances
+    assert 15 in tri_apsp.shortest_paths(load_graph(path, columns=["length"])).distances
     with refuses("must have the attribute 'cost'", "in `columns`"):
         load_graph(path, columns="cost")
     path.write_text("<")
@@ -149,7 +148,6 @@ OF_WEIGHT = [
     ("g.graphml", GRAPHML.replace("double", "string")),
     ("g.gml", GML),
     ("g.gml", GML.replace("{}", '"{}"')),
-    ("g.net", '*Vertices 2\n1 "a"\n2 "b"\n*Arcs\n1 2 {}\n'),
 ]
 
 

@@ -153,9 +153,9 @@ BAD = [
     ("g.gr", f"p sp 2 1\na 1 2 {10**400}\n", "line 2 is 'a 1 2 1000"),
     ("g.csv", '"of, info",a,inf\n"of, info",b,"1e400"\n', "line 2 is"),
     ("g.csv", ",a,b,c\na,0,1,2\nb,inf,0,1e400\nc,3,7,0\n", "at most 1.798e+308 in"),
-    ("g.csv", f"0,inf,1,2\n3,0,4,5\n6,7,0,{10**309}\n1,1,1,0\n", "line 3 is '6,7,0,1000"),
+    ("g.csv", f",a,b\na,0,{10**309}\nb,1,0\n", "line 2 is 'a,0,1000"),
     ("g.txt", f"{'9' * 5000} 3 7\n5 7 8.5\n", "cannot be read (Exceeds the limit (4300"),
-    ("g.tsv", "# base 0\n0\t1\tx\n", "each row must be `source<tab>target<tab>weight` in"),
+    ("g.tsv", "0\t1\t1\n0\t1\tx\n", "each row must be `source<tab>target<tab>weight` in"),
     ("g.gr", "p sp 2 1\na 1 2 \x00\x1b[31m\n", "holds control characters"),
     ("g.gr", "p sp 2 1\na 1 2 3\rfoo\n", "holds control characters"),
     ("g.gr", "p sp 2 1\na 1 2 nan\n", "neither NaN nor -inf"),
@@ -169,18 +169,23 @@ BAD = [
     ),
     ("g.gr", "p sp 2 3\n", "the 3 edges that its header announces, but lists 0; copy"),
     ("g.txt", "# vertices 3\n1 2 3\n# base 1\n", "give `base`, or write"),
-    ("g.txt", "# x\n# base 2\n2 3\n", "line 2 of"),
+    ("g.txt", "# x\n# base 2\n2 3\n", "must be 0 or 1, but is 2"),
+    ("g.txt", "# base two\n2 3\n", "line 1 has 'two'"),
     ("g.txt", "# base 0 vertices many\n", "line 1 has 'many'"),
     ("g.txt", "# base 0 vertices 2\n0 1 5\n1 2 5\n", "from 0 to 1"),
-    ("g.txt", "# base 0\n", "an edge or say how many vertices"),
-    ("g.txt", "# base 0\n0 1\n1 2 3\n", "`source target` in"),
-    ("g.txt", "# base 0\n0 1 2\n0 1 2 # remark\n", "line 3 is '0 1 2 # remark' (3 columns but 5"),
+    ("g.txt", "# base 0\n", "need the number of vertices"),
+    ("g.txt", "# base 0\n0 1\n1 2\n1 2 3\n", "`source target` in"),
+    (
+        "g.txt",
+        "# base 0\n0 1 2\n0 1 2\n0 1 2 # remark\n",
+        "line 4 is '0 1 2 # remark' (3 columns but 5",
+    ),
     ("g.txt", "# base 0 vertices 3\n0 1 2\n-1 0 2\n", "line 3 is '-1 0 2'"),
-    ("g.csv", "# base 0\nsource\n0,1\n", "must name source, target"),
-    ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "integers or all names in"),
-    ("g.csv", "# base 0\n0 1 2\n", "must be separated by commas, but line 2 of"),
-    ("g.csv", "Ulm;Augsburg;4,5\nUlm;Bonn;5,5\n", "separated by commas, but line 1 of"),
-    ("g.csv", "from,to,weight\n", "must have an edge below the names of its columns"),
+    ("g.csv", "# base 0\nsource\n0,1\n", "must be `source target [weight]`"),
+    ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "must be integers, or of all names"),
+    ("g.csv", "# base 0\n0 1 2\n", "line 2 of"),
+    ("g.csv", "Ulm;Augsburg;4,5\nUlm;Bonn;5,5\n", "or use from_pandas"),
+    ("g.csv", "from,to,weight\n", "need the number of vertices"),
     ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
     ("g.mtx", "1 1 0\n", "must begin with a MatrixMarket header"),
     ("g.mtx", f"{COORDINATE} complex general\n1 1 0\n", "names complex and general; convert"),
@@ -335,21 +340,25 @@ def test_a_label_that_is_missing(save, refuses, text, label, part):
     ("text", "remedies"),
     [
         ("4 2 2\n1 2 30\n2 3 46\n", ["`header=True`", "`columns='1,2,3'`"]),
+        ("4 2\n1 2 30\n2 3 46\n", ["`header=True`"]),
         ("3 2\n1 2\n2 3\n", ["`header=True`"]),
         ("0,3,5\n3,0,2\n5,2,0\n", ["`matrix=True`", "`columns='1,2,3'`"]),
         ("0,3\n4,0\n", ["`matrix=True`", "`columns='1,2'`"]),
         # As pandas writes a matrix without its index.
         ("0,1,2\n0,3,7\n3,0,2\n7,2,0\n", ["`matrix=True` and `header=True`, or `columns='1,2,3'`"]),
         ("0,1\n0,5\n5,0\n", ["`matrix=True` and `header=True`"]),
-        ("A,B,C\n0,3,1\n3,0,2\n1,2,0\n", ["`columns='source,target,weight'`", "`matrix=True`"]),
-        ("x,y\n0,3\n3,4\n", ["`columns='source,target,weight'`"]),
+        ("A,B,C\n0,3,1\n3,0,2\n1,2,0\n", ["`columns='1,2,3'` or names", "`matrix=True`"]),
+        ("x,y\n0,3\n3,4\n", ["`header=True`"]),
         # Edges with two more columns, such as times.
         ("1 2 5 100\n2 3 7 101\n3 4 1 102\n4 1 2 103\n", ["`matrix=True`", "`columns='1,2,3'`"]),
-        ("source_id,target_id,id\n1,2,5\n", ["`columns='source,target,weight'`"]),
-        ("id,source,target\n1,2,5\n", ["`columns='source,target,weight'`"]),
+        ("0 inf 3\n3 0 inf\n1 inf 0\n", ["`matrix=True`"]),
+        ("0.0 2.5\n2.5 0.0\n", ["`matrix=True`"]),
+        ("Ulm;Bonn;5\n", ["`format` csv, tsv or txt"]),
+        ("source_id,target_id,id\n1,2,5\n", ["`columns="]),
+        ("id,source,target\n1,2,5\n", ["`columns="]),
         ("a,b,note\nb,c,x\n", ["`columns="]),
         ("1,2,3,4\n", ["`columns=", "`matrix=True`"]),
-        ("0 1 {'weight': 3}\n", ["write_weighted_edgelist"]),
+        ("0 1 {'weight': 3}\n", ["`columns="]),
         ("1,2,3\nx,2,4\n2,1,2\n", ["line 2 is 'x,2,4'"]),
         ("a,,3\n", ["line 1 is 'a,,3'"]),
     ],
@@ -366,17 +375,20 @@ def test_options_say_how_a_text_is_meant(save, refuses):
     assert load_graph(library, columns="1,2,3").n == 4
     table = save("g.csv", "id,from_id,to_id,cost\n9,1,2,5\n9,2,3,7\n")
     for columns in (["from_id", "to_id", "cost"], [2, 3, 4], "2,3,4"):
-        found = load_graph(table, columns=columns)
+        found = load_graph(table, columns=columns, header=True)
         assert listed(found) == [(0, 1, 5), (1, 2, 7)]
-    with refuses("`columns` must be names or numbers", "'length'"):
+    with refuses("or their numbers from 1, but are from_id, to_id, length"):
         load_graph(table, columns=["from_id", "to_id", "length"])
     for columns in (["from_id"], "1,1"):
-        with refuses("give two or three, each once"):
+        with refuses("two or three of those in line 1", "each once"):
             load_graph(table, columns=columns)
     assert listed(load_graph(save("g.csv", "x,y\n0,3\n"), header=True)) == [(0, 1, 1)]
+    assert load_graph(save("g.csv", "u,v\nv,w\n"), header=False).labels == ["u", "v", "w"]
+    with refuses("options of a file must be format, directed", "but one is colums"):
+        load_graph(library, colums="1,2")
     with refuses("`missing` is for a matrix"):
         load_graph(library, header=True, missing=-1)
-    with refuses("`base` is for `vertices`"):
+    with refuses("and `base`, need the number of vertices"):
         load_graph(library, base=1)
     with refuses("`matrix` is for .txt, .csv, .tsv"):
         load_graph(save("g.gr", GOOD), matrix=True)
@@ -391,14 +403,19 @@ EMPTY = [[0, INF, 3], [3, 0, INF], [INF, 1, 0]]
         ("0,3\n5,0\n", {"matrix": True}, [0, 1], [[0, 3], [5, 0]]),
         (
             "0,3,5,1\n3,0,2,1\n5,2,0,1\n1,1,inf,0\n",
-            {},
+            {"matrix": True},
             [0, 1, 2, 3],
             [[0, 3, 5, 1], [3, 0, 2, 1], [5, 2, 0, 1], [1, 1, INF, 0]],
         ),
         ("0,-1\n5,0\n", {"matrix": True, "missing": -1}, [0, 1], [[0, 2**62 - 1], [5, 0]]),
         ("0,nan\n5,0\n", {"matrix": True, "missing": INF * 0}, [0, 1], [[0, INF], [5, 0]]),
         (",b,a\nb,0,3\na,inf,0\n", {}, ["a", "b"], [[0, INF], [3, 0]]),
-        ("0 inf 3\n3 0 inf\n1 inf 0\n", {}, [0, 1, 2], [[0, INF, 3], [3, 0, INF], [1, INF, 0]]),
+        (
+            "0 inf 3\n3 0 inf\n1 inf 0\n",
+            {"matrix": True},
+            [0, 1, 2],
+            [[0, INF, 3], [3, 0, INF], [1, INF, 0]],
+        ),
         ("A,B\n0,3\n5,0\n", {"matrix": True}, ["A", "B"], [[0, 3], [5, 0]]),
         ("7,3\n0,3\n5,0\n", {"matrix": True, "header": True}, [3, 7], [[0, 5], [3, 0]]),
         ("0,,3\n3,0,\n,1,0\n", {"matrix": True, "missing": INF * 0}, [0, 1, 2], EMPTY),
@@ -421,7 +438,7 @@ def test_a_matrix_of_distances_that_was_written_is_read_again(save, tmp_path, re
         load_graph(save("m.csv", "0,1,2\n1,0\n2,1,0\n"), matrix=True)
     with refuses("each once"):
         load_graph(save("m.csv", ",a,a\na,0,1\na,1,0\n"))
-    with refuses("the same labels in one order"):
+    with refuses("in its first row and column in one order"):
         rows = "".join(f"{name},1,1,1,1,1\n" for name in "abcdx")
         load_graph(save("m.csv", f",a,b,c,d,e\n{rows}"))
 

@@ -24,6 +24,7 @@ from tri_apsp.graphs import (
     SPARSE_DTYPES,
     DenseGraph,
     Graph,
+    ReadOptions,
     SparseGraph,
     check_output,
     load_graph,
@@ -214,17 +215,8 @@ def labelled(labels: Labels, mark: str = "") -> Iterator[None]:
 def read(args: argparse.Namespace) -> AnyGraph:
     """Return the graph that the arguments name; one that was prepared has its order."""
     try:
-        return load_graph(
-            opened(args.graph),
-            format=args.format,
-            directed=not args.undirected,
-            base=args.base,
-            vertices=args.vertices,
-            columns=args.columns,
-            header=args.header,
-            matrix=args.matrix,
-            missing=args.missing,
-        )
+        options: Any = {name: getattr(args, name, None) for name in ReadOptions.__annotations__}
+        return load_graph(opened(args.graph), **options | {"directed": not args.undirected})
     except PreparedFileError:
         if Path(args.graph).suffix.lower() != ".npz":  # which load() takes alone
             raise

@@ -5,7 +5,7 @@ from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edge_index import from_edge_index
 from tri_apsp.graphs.edges import EdgeList
-from tri_apsp.graphs.files import Format
+from tri_apsp.graphs.files import Format, ReadOptions
 from tri_apsp.graphs.formats import FORMATS, GRAPH_FORMATS, READ_FORMATS
 from tri_apsp.graphs.generators import (
     GENERATORS,
@@ -42,6 +42,7 @@ __all__ = [
     "Format",
     "Graph",
     "GraphKind",
+    "ReadOptions",
     "SparseGraph",
     "cast_weights",
     "chain",

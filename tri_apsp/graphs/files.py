@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, TypedDict, cast
 
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.text import Text
@@ -30,9 +30,50 @@ Format: TypeAlias = Literal[
     "graph",
     "graphml",
     "gml",
-    "net",
 ]
 """The formats of files, by their extensions."""
+
+
+class ReadOptions(TypedDict, total=False):
+    """How a file is read: the options of `read_graph`, `read_sparse_graph` and `load_graph`, by
+    keyword. None stands for what is said here of None.
+
+    Attributes:
+        format: the extension without its dot, such as "csv"; None: as the name of the file ends. A
+            stream needs it.
+        directed: False: each edge of a file that lists edges counts in both directions. Default:
+            True.
+        base: of an edge list as text: the number of its first vertex, 0 or 1; None: as a comment
+            declares.
+        vertices: of an edge list as text: the number of its vertices, which are numbered from
+            `base` on. None: as a comment `# base 0 vertices 100` declares; else the vertices are
+            those that the file names, by integers or by names, in their order.
+        columns: of a text: those of source, target and weight, by the names of the first row or by
+            numbers from 1, as a list or with commas; None: by well-known names, or the first two or
+            three. Of TNTP, GraphML and GML: the one that holds the weights, by default
+            free_flow_time, or weight.
+        header: of a text: whether the first row is no edge, or of a matrix holds labels; None: if
+            it has well-known names of columns, or of a matrix does not begin with a number.
+        matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
+            False.
+        missing: the entry of a matrix as text that means no edge, besides inf.
+    """
+
+    format: Format | None
+    directed: bool
+    base: Literal[0, 1] | None
+    vertices: int | None
+    columns: str | Sequence[str | int] | None
+    header: bool | None
+    matrix: bool | None
+    missing: float | None
+
+
+def columns_of(given: str | Sequence[str | int]) -> list[str]:
+    """Return the columns of ReadOptions one by one."""
+    columns = given.split(",") if isinstance(given, str) else given
+    return [str(column).strip() for column in columns]
+
 
 _GZIP = b"\x1f\x8b"
 # Control characters other than tabs, line feeds and form feeds.

@@ -4,7 +4,6 @@ To add one: a name in `Format` of files.py, an entry in `FILE_FORMATS`, and its 
 docs/reference/file-formats.md.
 """
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, NamedTuple, get_args
@@ -12,7 +11,7 @@ from typing import BinaryIO, NamedTuple, get_args
 from tri_apsp.graphs.arrays import read_numpy, read_pt, write_weights
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.dimacs import read_dimacs, write_dimacs
-from tri_apsp.graphs.edge_text import TableOptions, read_edge_text, write_edge_text
+from tri_apsp.graphs.edge_text import read_edge_text, write_edge_text
 from tri_apsp.graphs.files import Format
 from tri_apsp.graphs.matrix_market import read_matrix_market, write_matrix_market
 from tri_apsp.graphs.other_formats import read_by_networkx, read_metis, read_tntp, read_tsplib
@@ -21,16 +20,13 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 """The formats that `read_graph` supports."""
 
 
-_TABLE = tuple(field.name for field in dataclasses.fields(TableOptions))
-
-
 class FileFormat(NamedTuple):
     """A format of files.
 
     Attributes:
-        read: takes a Source, and TableOptions if it has `options`, and returns its graph.
+        read: takes a Source, and ReadOptions if it has `options`, and returns its graph.
         write: writes a graph to a stream; None: it is only read.
-        options: the fields of TableOptions that it uses.
+        options: those of ReadOptions that it uses, besides `format` and `directed`.
         is_archive: whether it must be written to a file that can be sought, not to one that is
             compressed meanwhile.
     """
@@ -43,7 +39,8 @@ class FileFormat(NamedTuple):
 
 def _edge_list(delimiter: str | None) -> FileFormat:
     read = partial(read_edge_text, delimiter=delimiter)
-    return FileFormat(read, partial(write_edge_text, delimiter=delimiter), options=_TABLE)
+    options = "base", "vertices", "columns", "header", "matrix", "missing"
+    return FileFormat(read, partial(write_edge_text, delimiter=delimiter), options)
 
 
 FILE_FORMATS: dict[Format, FileFormat] = {
@@ -61,7 +58,6 @@ FILE_FORMATS: dict[Format, FileFormat] = {
     "graph": FileFormat(read_metis),
     "graphml": FileFormat(read_by_networkx, options=("columns",)),
     "gml": FileFormat(read_by_networkx, options=("columns",)),
-    "net": FileFormat(read_by_networkx, options=("columns",)),
 }
 
 READ_FORMATS: tuple[str, ...] = tuple(f".{name}{gz}" for gz in ("", ".gz") for name in FORMATS)

@@ -63,9 +63,9 @@ class Ids(Sequence[Label]):
 
 def integers_of(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return ids of str, (k,) as objects, as Python's int if each is written as Python writes it;
-    else as they are. So different ids stay different: 01 and 1 are names.
+    else as they are, like ids of int64. So different ids stay different: 01 and 1 are names.
     """
-    if all(re.fullmatch(r"0|-?[1-9][0-9]*", text) for text in ids):
+    if ids.dtype == object and all(re.fullmatch(r"0|-?[1-9][0-9]*", text) for text in ids):
         return np.array([int(text) for text in ids], object)
     return ids
 

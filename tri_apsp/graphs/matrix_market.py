@@ -60,7 +60,7 @@ def read_matrix_market(source: Source) -> Graph:
     size, _ = next(text.rows())
     entries_text = text.after(size)
     if layout == "array":
-        return _read_array(entries_text, n, _FIELDS[field], symmetry)
+        return _read_array(entries_text, n, _FIELDS[field] or (np.int64,), symmetry)
     graph = parse_edges(entries_text, base=1, n=n, expected=entries, weights=_FIELDS[field])
     if symmetry == "general":
         return graph
@@ -72,7 +72,8 @@ def read_matrix_market(source: Source) -> Graph:
 
 def _read_array(text: Text, n: int, kinds: tuple[type, ...], symmetry: str) -> DenseGraph:
     check_memory(n, 1, torch.float64, torch.device("cpu"))
-    values = text.parse(["weight"], kinds)["weight"].copy()
+    dtypes = [[("weight", kind)] for kind in kinds]
+    values = text.parse("each row must be `weight`", dtypes)["weight"].copy()
     is_skew = symmetry == "skew-symmetric"  # which has no diagonal
     text.check_count(
         len(values), n * n if symmetry == "general" else n * (n + 1) // 2 - n * is_skew

@@ -1,5 +1,5 @@
 """Files of other tools, which are read but not written: TNTP, TSPLIB, METIS; and by NetworkX
-GraphML, GML and Pajek.
+GraphML and GML.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ import torch
 from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.cast import widen
 from tri_apsp.graphs.dense import DenseGraph
-from tri_apsp.graphs.edge_text import TableOptions
 from tri_apsp.graphs.edges import EdgeList
-from tri_apsp.graphs.files import Source
+from tri_apsp.graphs.files import ReadOptions, Source, columns_of
 from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.graphs.text import Text, parse_count, parse_edges, parse_fields
 from tri_apsp.messages import reason_of, shown, warn_caller
 
 
-def read_tntp(source: Source, options: TableOptions) -> EdgeList:
+def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
     """Return the graph of a network file of Transportation Networks for Research, `.tntp`.
 
-    Its weights are the column that `options.columns` names, by default `free_flow_time`.
+    Its weights are the column that `columns` names, by default `free_flow_time`.
 
     Source: github.com/bstabler/TransportationNetworks.
     """
@@ -71,39 +70,36 @@ def read_metis(source: Source) -> EdgeList:
     text = source.text("%")
     # NumPy would read 1_0 as 10.
     lines = text.data.decode("latin-1").replace("_", "?").removesuffix("\n").split("\n")
-    rows = [line.split() for line in lines]
-    rows = [row for row in rows if not (row and row[0].startswith("%"))]
+    rows = [line.split() for line in lines if not line.lstrip().startswith("%")]
     header = next((row for row in rows if row), [])
     if not re.fullmatch(r"[0-9]{1,18} [0-9]{1,18}( [01]{1,3}( [0-9]{1,18})?)?", " ".join(header)):
         raise InputError(
             f"a .graph file must begin with `vertices edges [format [weights]]`, but {source} "
             f"begins with {shown(' '.join(header))}; correct the header."
         )
-    n, edges = int(header[0]), int(header[1])
-    sizes, vertex_weights, edge_weights = (
-        kind == "1" for kind in (header[2] if len(header) > 2 else "0").zfill(3)
-    )
-    skipped = sizes + vertex_weights * (int(header[3]) if len(header) > 3 else 1)
+    *counts, kind, of_vertex = header + ["0", "1"][len(header) - 2 :]
+    n, edges = map(int, counts)
+    sizes, vertex_weights, edge_weights = (digit == "1" for digit in kind.zfill(3))
+    skipped, step = sizes + vertex_weights * int(of_vertex), 1 + edge_weights
     lists = rows[rows.index(header) + 1 :]
     while len(lists) > n and not lists[-1]:
         lists.pop()
-    step = 2 if edge_weights else 1
     try:
         found = [np.array(row[skipped:], np.int64) for row in lists]
-        sources = np.repeat(np.arange(len(found)), [len(row) // step for row in found])
-        values = np.concatenate([*found, np.empty(0, np.int64)])
-        targets, weights = values[::step] - 1, values[1::2] if edge_weights else None
     except (ValueError, OverflowError):
-        found, targets = [], np.array([-1])
-    matched = all(len(row) % step == 0 for row in found) and len(lists) == n
-    if not matched or len(targets) != 2 * edges or not np.isin(targets, np.arange(n)).all():
+        found = []
+    values = np.concatenate([*found, np.empty(0, np.int64)])
+    targets = values[::step] - 1
+    matched = len(found) == n and all(len(row) % step == 0 for row in found)
+    if not matched or len(targets) != 2 * edges or ((targets < 0) | (targets >= n)).any():
         weighted = ", each with a weight" if edge_weights else ""
         raise InputError(
             f"a .graph file must have {n} lines of neighbours from 1 to {n}{weighted}, and each of "
             f"the {edges} edges twice, as its header says, but {source} does not; copy it again."
         )
-    ones = np.ones(len(targets), np.int64)
-    return EdgeList(n, sources, targets, ones if weights is None else weights, range(1, n + 1))
+    sources = np.repeat(np.arange(n), [len(row) // step for row in found])
+    weights = values[1::2] if edge_weights else np.ones(len(targets), np.int64)
+    return EdgeList(n, sources, targets, weights, range(1, n + 1))
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -142,10 +138,8 @@ def read_tsplib(source: Source) -> DenseGraph:
     numbers = list(itertools.takewhile(_NUMBER.fullmatch, section.split()))
     values = widen(parse_fields(str(source), numbers, section))
     # Counted before anything of size n^2 is made: DIMENSION may be wrong.
-    if form == "FULL_MATRIX":
-        wanted = n * n
-    else:
-        wanted = n * (n + 1) // 2 if "DIAG" in form else n * (n - 1) // 2
+    half = n * (n + 1) // 2 if "DIAG" in form else n * (n - 1) // 2
+    wanted = n * n if form == "FULL_MATRIX" else half
     if len(values) != wanted:
         raise InputError(
             f"{source} must have {wanted} weights, as its DIMENSION of {n} says, but has "
@@ -159,22 +153,18 @@ def read_tsplib(source: Source) -> DenseGraph:
     return DenseGraph(torch.from_numpy(weights), range(1, n + 1), str(source))
 
 
-def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
-    """Return the graph of a GraphML, GML or Pajek file, with the names of its nodes as labels.
+def read_by_networkx(source: Source, options: ReadOptions) -> EdgeList:
+    """Return the graph of a GraphML or GML file, with the names of its nodes as labels.
 
-    Weights are the attribute that `options.columns` names, by default `weight`; edges weigh 1 if
-    none has an attribute that is a number.
+    Weights are the attribute that `columns` names, by default `weight`; edges weigh 1 if none has
+    an attribute that is a number.
     """
     import networkx as nx  # slow to import, and no other format needs it
 
     data = source.read()
+    read = nx.read_graphml if source.format == "graphml" else nx.read_gml
     try:
-        if source.format == "graphml":
-            graph: Any = nx.read_graphml(io.BytesIO(data))
-        elif source.format == "gml":
-            graph = nx.read_gml(io.BytesIO(data))
-        else:
-            graph = nx.parse_pajek(data.decode("utf-8"))
+        graph: Any = read(io.BytesIO(data))
         if not len(graph):
             raise ValueError("it names no vertex")
     except Exception as error:  # its readers raise many types
@@ -183,14 +173,14 @@ def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
             f"({reason_of(error)}); correct it or copy it again."
         ) from error
     weight = _one_column(options, "weight")
-    rows = list(graph.edges(data=True))
+    edges = [attributes for *_, attributes in graph.edges(data=True)]
     numbers = {
         name
-        for *_, attributes in rows
+        for attributes in edges
         for name, value in attributes.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    if any(weight not in attributes for *_, attributes in rows) and (numbers or options.columns):
+    if (numbers or options.get("columns")) and not all(weight in each for each in edges):
         raise InputError(
             f"each edge of {source} must have the attribute {weight!r}, but they have "
             f"{', '.join(sorted(numbers)) or 'none that is a number'}; name one that all have in "
@@ -199,29 +189,19 @@ def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
     ids = np.array([str(node) for node in graph.nodes], object)
     vertices, labels = number_ids(integers_of(ids))
     vertex = dict(zip(graph.nodes, vertices.tolist(), strict=True))
-    ends = np.array([(vertex[u], vertex[v]) for u, v, _ in rows], np.int64).reshape(-1, 2)
-    try:
-        fields = [str(attributes.get(weight, 1)) for *_, attributes in rows]
-        weights = parse_fields(str(source), fields, data.decode("latin-1"))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"the attribute {weight!r} of edges must be a number, but is not in {source}; name "
-            "another in `columns`."
-        ) from None
-    edges = EdgeList(len(labels), ends[:, 0], ends[:, 1], weights, labels)
-    return edges if graph.is_directed() else edges.both_ways()
+    ends = np.array([(vertex[u], vertex[v]) for u, v in graph.edges()], np.int64).reshape(-1, 2)
+    fields = [str(attributes.get(weight, 1)) for attributes in edges]
+    weights = parse_fields(str(source), fields, data.decode("latin-1"))
+    found = EdgeList(len(labels), ends[:, 0], ends[:, 1], weights, labels)
+    return found if graph.is_directed() else found.both_ways()
 
 
-def _one_column(options: TableOptions, default: str) -> str:
+def _one_column(options: ReadOptions, default: str) -> str:
     """Return the one column that the options name, or the default."""
-    if options.columns is None:
-        return default
-    columns = [options.columns] if isinstance(options.columns, str) else options.columns
+    columns = columns_of(options.get("columns") or default)
     if len(columns) != 1:
         raise InputError(
             f"`columns` must be the one that holds the weights of a format of its own, but are "
             f"{len(columns)}; give one."
         )
-    return str(columns[0])
+    return columns[0]

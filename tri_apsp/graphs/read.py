@@ -1,34 +1,28 @@
 """Read a graph from a file, whose extension names its format, or from a stream."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Sequence
-from typing import BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import torch
 
-from tri_apsp.arguments import as_integer
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.edge_text import TableOptions
-from tri_apsp.graphs.files import Format, Source, file_format, to_path
+from tri_apsp.graphs.files import Format, ReadOptions, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def read_graph(
     source: str | os.PathLike[str] | BinaryIO,
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
-    *,
-    format: Format | None = None,
-    directed: bool = True,
-    base: Literal[0, 1] | None = None,
-    vertices: int | None = None,
-    columns: str | Sequence[str | int] | None = None,
-    header: bool | None = None,
-    matrix: bool | None = None,
-    missing: float | None = None,
+    **options: Unpack[ReadOptions],
 ) -> torch.Tensor:
     r"""Read the dense weights of a graph, as `shortest_paths` takes them, from a file or a stream.
 
@@ -36,29 +30,14 @@ def read_graph(
         source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge
             list (.txt blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz),
             torch (.pt, dense or sparse), TNTP (.tntp), TSPLIB (.tsp and .atsp, explicit weights),
-            METIS (.graph), and by NetworkX GraphML (.graphml), GML (.gml) and Pajek (.net); each
-            also with .gz. Or a binary stream, such as sys.stdin.buffer, which is read to its end.
-            Bytes compressed by gzip are recognised in both.
+            METIS (.graph), and by NetworkX GraphML (.graphml) and GML (.gml); each also with .gz.
+            Or a binary stream, such as sys.stdin.buffer, which is read to its end. Bytes compressed
+            by gzip are recognised in both.
         dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense
             matrix, else float32.
         device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
-        format: the extension without its dot, such as "csv"; None: as the name of the file ends. A
-            stream needs it.
-        directed: False: each edge of a file that lists edges counts in both directions.
-        base: of an edge list as text: the number of its first vertex, 0 or 1; None: as a comment
-            declares.
-        vertices: of an edge list as text: the number of its vertices, which are numbered from
-            `base` on. None: as a comment `# base 0 vertices 100` declares; else the vertices are
-            those that the file names, by integers or by names, in their order.
-        columns: of a text: those of source, target and weight, by the names of the first row or by
-            numbers from 1, as a list or with commas; None: by well-known names, or the first two or
-            three. Of TNTP, GraphML, GML and Pajek: the one that holds the weights, by default
-            free_flow_time, or weight.
-        header: of a text: whether the first row is no edge, or above a matrix holds labels; None:
-            if it has names of columns.
-        matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
-            if it looks like one.
-        missing: the entry of a matrix as text that means no edge, besides inf.
+        options: how the file is read, by keyword: `format`, `directed`, `base`, `vertices`,
+            `columns`, `header`, `matrix` and `missing` of `ReadOptions`.
 
     Returns:
         A new (n, n) tensor. Vertex 0 is the first vertex of the file, whatever its label is there
@@ -68,8 +47,7 @@ def read_graph(
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
-        ApspWarning: `columns` names an attribute of GraphML, GML or Pajek that no edge has; no path
-            may pass through some nodes of a TNTP network, but here it may.
+        ApspWarning: no path may pass through some nodes of a TNTP network, but here it may.
 
     Raises:
         InputError: a file that cannot be read or breaks a rule of its format, with the line in
@@ -87,17 +65,7 @@ def read_graph(
         >>> read_graph("roads.csv", directed=False, columns="from,to,km").tolist()
         [[0.0, 3.5, inf], [3.5, 0.0, 1.0], [inf, 1.0, 0.0]]
     """
-    graph = load_graph(
-        source,
-        format=format,
-        directed=directed,
-        base=base,
-        vertices=vertices,
-        columns=columns,
-        header=header,
-        matrix=matrix,
-        missing=missing,
-    )
+    graph = load_graph(source, **options)
     return graph.to_weights(graph.natural_dtype if dtype is None else dtype, device)
 
 
@@ -105,15 +73,7 @@ def read_sparse_graph(
     source: str | os.PathLike[str] | BinaryIO,
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
-    *,
-    format: Format | None = None,
-    directed: bool = True,
-    base: Literal[0, 1] | None = None,
-    vertices: int | None = None,
-    columns: str | Sequence[str | int] | None = None,
-    header: bool | None = None,
-    matrix: bool | None = None,
-    missing: float | None = None,
+    **options: Unpack[ReadOptions],
 ) -> SparseGraph:
     r"""Read the edges of a graph, as `shortest_paths` and the functions of sparse graphs take
     them.
@@ -123,14 +83,7 @@ def read_sparse_graph(
         dtype: float32, float64, int32 or int64; None: float32, or that of the file if it holds a
             dense matrix.
         device: of the graph.
-        format: as for `read_graph`, like the arguments below.
-        directed: False: each edge of a file that lists edges counts in both directions.
-        base: the number of the first vertex of an edge list, 0 or 1.
-        vertices: the number of vertices of an edge list.
-        columns: those of source, target and weight, or the one that holds the weights.
-        header: whether the first row of a text is no edge.
-        matrix: whether a text is a matrix.
-        missing: the entry of a matrix as text that means no edge, besides inf.
+        options: those of `ReadOptions`, as for `read_graph`.
 
     Returns:
         The graph, as prepare returns it; `labels` holds what the file calls each vertex. Of
@@ -159,45 +112,16 @@ def read_sparse_graph(
         >>> shortest_paths(graph, sources=[graph.labels.index("oslo")]).distances.tolist()
         [[7.0, 15.5, 0.0]]
     """
-    given = load_graph(
-        source,
-        format=format,
-        directed=directed,
-        base=base,
-        vertices=vertices,
-        columns=columns,
-        header=header,
-        matrix=matrix,
-        missing=missing,
-    )
-    return sparse_graph(given, dtype=dtype, device=resolve(str(device)))
+    return sparse_graph(load_graph(source, **options), dtype=dtype, device=resolve(str(device)))
 
 
-def load_graph(
-    source: str | os.PathLike[str] | BinaryIO,
-    *,
-    format: Format | None = None,
-    directed: bool = True,
-    base: int | None = None,
-    vertices: int | None = None,
-    columns: str | Sequence[str | int] | None = None,
-    header: bool | None = None,
-    matrix: bool | None = None,
-    missing: float | None = None,
-) -> Graph:
+def load_graph(source: str | os.PathLike[str] | BinaryIO, **options: Unpack[ReadOptions]) -> Graph:
     """Read a graph before its weights are allocated, to see its size or to write it in another
     format.
 
     Args:
-        source: a path or a binary stream, as for `read_graph`, like all arguments.
-        format: the extension without its dot.
-        directed: False: each edge of a file that lists edges counts in both directions.
-        base: the number of the first vertex of an edge list, 0 or 1.
-        vertices: the number of vertices of an edge list.
-        columns: those of source, target and weight, or the one that holds the weights.
-        header: whether the first row of a text is no edge.
-        matrix: whether a text is a matrix.
-        missing: the entry of a matrix as text that means no edge, besides inf.
+        source: a path or a binary stream, as for `read_graph`.
+        options: those of `ReadOptions`, as for `read_graph`.
 
     Returns:
         An `EdgeList`, or a `DenseGraph` for a file that holds a dense matrix. An `EdgeList`
@@ -221,22 +145,15 @@ def load_graph(
         (1000, 999, torch.float32)
         >>> graphs.write_graph(found, "chain.mtx.gz")
     """
-    opened = _source(source, format)
+    opened = _source(source, options.get("format"))
     kind = FILE_FORMATS[opened.format]
-    options = TableOptions(
-        base=None if base is None else as_integer(base, "base"),
-        vertices=None if vertices is None else as_integer(vertices, "vertices"),
-        columns=columns,
-        header=header,
-        matrix=matrix,
-        missing=missing,
-    )
-    if options.base not in (None, 0, 1):
-        raise InputError(
-            f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex."
-        )
-    for name, value in vars(options).items():
-        if value is not None and name not in kind.options:
+    for name, value in options.items():
+        if name not in ReadOptions.__annotations__:
+            raise InputTypeError(
+                f"options of a file must be {', '.join(ReadOptions.__annotations__)}, but one is "
+                f"{name}; correct it."
+            )
+        if value is not None and name not in ("format", "directed", *kind.options):
             formats = (f".{other}" for other, one in FILE_FORMATS.items() if name in one.options)
             raise InputError(
                 f"`{name}` is for {', '.join(formats)}, but is {value!r} for {opened}, whose "
@@ -244,7 +161,7 @@ def load_graph(
             )
     with opened.parsing():
         graph = kind.read(opened, options=options) if kind.options else kind.read(opened)
-    if directed:
+    if options.get("directed", True):
         return graph
     if isinstance(graph, DenseGraph):
         raise InputError(
@@ -255,23 +172,25 @@ def load_graph(
 
 
 def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) -> Source:
-    if format is not None and format not in FORMATS:
-        raise InputError(
-            f"`format` must be one of {', '.join(FORMATS)}, but is {format!r}; choose one of these."
-        )
-    if isinstance(source, (str, os.PathLike)):
-        path = to_path(source, "source")
-        remedy = "rename it, or give `format`"
-        name = format or file_format(path, READ_FORMATS, remedy).removeprefix(".")
-        return Source(path, cast(Format, name))
-    if not hasattr(source, "read"):
+    path = to_path(source, "source") if isinstance(source, (str, os.PathLike)) else None
+    if path is None and not hasattr(source, "read"):
         raise InputTypeError(
             f"`source` must be a path or a binary stream, but is a {type(source).__name__}; give "
             "one of these."
         )
-    if format is None:
+    place = path or cast(BinaryIO, source)
+    name = f".{format}" if format or path is None else path.name.lower()
+    if name.removesuffix(".gz").endswith(".net"):
         raise InputError(
-            f"{Source(source, 'gr')} must come with its format, but none is given; give "
-            f"`format`, one of {', '.join(FORMATS)}."
+            "a file of Pajek must be read by NetworkX or igraph, but is given here; call "
+            "from_networkx(networkx.read_pajek(path)), or convert it with networkx.write_graphml."
         )
-    return Source(source, format)
+    if format is None and path is not None:
+        remedy = "rename it, or give `format`"
+        format = cast(Format, file_format(path, READ_FORMATS, remedy).removeprefix("."))
+    if format not in FORMATS:
+        raise InputError(
+            f"`format` must be one of {', '.join(FORMATS)}, but is {format!r}; give the one of "
+            f"{Source(place, 'gr')}."
+        )
+    return Source(place, format)

@@ -26,7 +26,7 @@ from tri_apsp.graphs.cast import warn_of_rounding
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.graphs.labels import integers_of, number_ids
-from tri_apsp.messages import counted, one_line, shown
+from tri_apsp.messages import counted, one_line, reason_of, shown
 
 NUMBERS = (np.int64, np.float64)
 """The types that weights are parsed as: integers if all of them are, so that these are exact."""
@@ -61,13 +61,19 @@ def parse_fields(name: str, fields: Sequence[str], text: str) -> npt.NDArray[Any
     against the text that has them as Text.check_weights does with rows.
 
     Raises:
-        InputError: a number is beyond float64.
-        ValueError: a field is no number.
+        InputError: a field is no number, or one that is beyond float64.
     """
     try:
         return np.array(fields, np.int64)
     except (ValueError, OverflowError):
+        pass
+    try:
         values = np.array(fields, np.float64)
+    except ValueError as error:
+        raise InputError(
+            f"weights in {name} must be numbers, but one is not ({reason_of(error)}); correct it, "
+            "or name others in `columns`."
+        ) from None
     beyond, rounded = misread(text, values)
     if beyond:
         raise InputError(f"{_WITHIN_FLOAT64} in {name}, but one is {shown(beyond[0])}; correct it.")
@@ -121,47 +127,23 @@ class Text:
 
     def parse(
         self,
-        columns: Sequence[str] | int,
-        last: Sequence[type] = (),
+        rule: str,
+        dtypes: Sequence[Any],
         *,
-        marker: str = "",
         delimiter: str | None = None,
-        others: Sequence[type] = (np.int64,),
         use: Sequence[int] | None = None,
     ) -> npt.NDArray[Any]:
-        """Return a structured array with a field for each column.
+        """Return the rows as an array.
 
         Args:
-            columns: the names of the fields, after the marker; or how many numbers a row has.
-            last: the types that the last column may have, in the order of preference; none: as the
-                others.
-            marker: the first field of each row, if there is one that is not part of the numbers.
+            rule: what each row must be, for messages.
+            dtypes: those that the array may have, in the order of preference.
             delimiter: the character between fields; None: blanks.
-            others: the types that the other columns may have, likewise; of `object`, fields are
-                str.
-            use: the places of the columns in a row; None: there are no others.
+            use: the places of the fields in a row; None: there are no others.
 
         Raises:
             InputError: for a row that does not consist of these fields.
         """
-        # Longer words than the marker are cut to one more character.
-        fields: list[tuple[str, Any]] = [("marker", f"S{len(marker) + 1}")] if marker else []
-        if isinstance(columns, int):
-            rule = f"each row must have {counted(columns, 'number')}"
-            columns = [f"number {place}" for place in range(columns)]
-        else:
-            shape = f"{marker} {(delimiter or ' ').join(columns)}".strip().replace("\t", "<tab>")
-            rule = f"each row must be `{shape}`"
-        count = len(columns) - bool(last)
-        dtypes = [
-            [
-                *fields,
-                *((name, other) for name in columns[:count]),
-                *((columns[-1], kind) for _ in columns[count:]),
-            ]
-            for other in others
-            for kind in last or (None,)
-        ]
         row = (self.first, "")
 
         def rows() -> Iterator[str]:
@@ -178,7 +160,7 @@ class Text:
             for from_stream, dtype in product([False] if has_comments else [True, False], dtypes):
                 lines: Any = self._stream() if from_stream else rows()
                 try:
-                    table = np.loadtxt(
+                    return np.loadtxt(
                         lines,
                         dtype,
                         None,
@@ -187,14 +169,9 @@ class Text:
                         ndmin=1,
                         quotechar='"',
                     )
-                    break
                 except (ValueError, DeprecationWarning) as error:
                     reason = re.sub(r"the dtype passed requires | at row.*", "", str(error))
-            else:
-                raise self._error(rule, row, f" ({one_line(reason, 100)})")
-        if marker:
-            self.refuse(table["marker"] != marker.encode(), rule)
-        return table
+        raise self._error(rule, row, f" ({one_line(reason, 100)})")
 
     def check_weights(
         self, weights: npt.NDArray[Any], rule: str = "weights must be neither NaN nor -inf"
@@ -253,87 +230,73 @@ class Text:
 def parse_edges(
     text: Text,
     *,
-    base: int,
-    n: int,
+    base: int = 0,
+    n: int | None = None,
     expected: int | None = None,
     weights: Sequence[type] = NUMBERS,
     marker: str = "",
     delimiter: str | None = None,
     use: Sequence[int] | None = None,
 ) -> EdgeList:
-    """Parse rows of edges between numbered vertices.
+    """Parse rows of edges.
 
     Args:
         text: the lines after the header.
         base: the number of the first vertex, 0 or 1.
-        n: the number of vertices.
+        n: the number of vertices; None: they are those that the rows name. Their ids, integers or
+            names, become labels, and vertices are numbered in the order of these.
         expected: the number of edges that the header announces, if any.
         weights: the types that the weights may have; none if edges have no weight, which then is 1.
-        marker, delimiter, use: as Text.parse.
+        marker: the first field of each row, one character, if there is one.
+        delimiter, use: as Text.parse.
 
     Raises:
         InputError: for a line that is malformed, names a vertex outside the range, or has the
-            weight NaN or -inf; for more or fewer edges than expected.
+            weight NaN or -inf; for more or fewer edges than expected; for ids of which some are
+            integers and some are not.
     """
-    columns = ["source", "target", "weight"][: 3 if weights else 2]
-    table = text.parse(columns, weights, marker=marker, delimiter=delimiter, use=use)
+    ends = (np.int64, object) if n is None else (np.int64,)
+    columns = ["source", "target"] + ["weight"] * bool(weights)
+    fields = (delimiter or " ").join([*marker, *columns]).replace("\t", "<tab>")
+    rule = f"each row must be `{fields}`"
+    # A longer word than the marker is cut to two characters.
+    marked = [("marker", "S2")] if marker else []
+    dtypes = [
+        [*marked, ("source", end), ("target", end), *weight]
+        for end in ends
+        for weight in [[("weight", kind)] for kind in weights] or [[]]
+    ]
+    table = text.parse(rule, dtypes, delimiter=delimiter, use=use)
+    if marker:
+        text.refuse(table["marker"] != marker.encode(), rule)
     if expected is not None:
         text.check_count(len(table), expected)
     # A view of a column would keep the whole table allocated.
-    sources, targets = table["source"] - base, table["target"] - base
-    outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n)
-    text.refuse(outside, f"vertices must be from {base} to {base + n - 1}")
-    return EdgeList(n, sources, targets, _weights(text, table), range(base, base + n))
-
-
-def parse_labelled_edges(
-    text: Text,
-    *,
-    weights: Sequence[type],
-    delimiter: str | None,
-    use: Sequence[int] | None,
-) -> EdgeList:
-    """Parse rows of edges whose vertices are those that the rows name: ids, integers or names,
-    become labels, and vertices are numbered in their order.
-
-    Args:
-        text: the lines after the header.
-        weights, delimiter, use: as parse_edges.
-
-    Raises:
-        InputError: for a malformed line; for ids of which some are integers and some are not; for
-            the weight NaN or -inf.
-    """
-    columns = ["source", "target", "weight"][: 3 if weights else 2]
-    table = text.parse(columns, weights, delimiter=delimiter, others=(np.int64, object), use=use)
-    ends = [table["source"], table["target"]]
-    if table["source"].dtype.hasobject:
-        ends = [np.array([each.strip() for each in end], object) for end in ends]
-        _check_names(text, ends)
-    values = _weights(text, table)
-    ids = np.concatenate(ends)
-    vertices, labels = number_ids(integers_of(ids) if ids.dtype == object else ids)
+    values = table["weight"].copy() if weights else np.ones(len(table), np.int64)
+    text.check_weights(values)
+    if n is not None:
+        sources, targets = table["source"] - base, table["target"] - base
+        outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n)
+        text.refuse(outside, f"vertices must be from {base} to {base + n - 1}")
+        return EdgeList(n, sources, targets, values, range(base, base + n))
+    ids = np.concatenate([table["source"], table["target"]])
+    if ids.dtype == object:
+        ids = np.array([each.strip() for each in ids], object)
+        _check_names(text, ids)
+    vertices, labels = number_ids(integers_of(ids))
     return EdgeList(len(labels), vertices[: len(table)], vertices[len(table) :], values, labels)
 
 
-def _weights(text: Text, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the checked weights of parsed edges, 1 without a column of them."""
-    if "weight" not in (table.dtype.names or ()):
-        return np.ones(len(table), np.int64)
-    values: npt.NDArray[Any] = table["weight"].copy()
-    text.check_weights(values)
-    return values
-
-
-def _check_names(text: Text, ends: list[npt.NDArray[Any]]) -> None:
-    """Refuse ids that are missing, and integers among names."""
+def _check_names(text: Text, ids: npt.NDArray[Any]) -> None:
+    """Refuse sources and targets that are missing, and integers among names."""
+    hint = "below one that `header=True` leaves out, unless `matrix=True` reads a matrix"
     for pattern, rule in (
         ("", "each row must name two vertices"),
-        (r"[+-]?[0-9]+", "ids must be all integers or all names"),
+        (r"[+-]?[0-9]+", "ids of all rows must be integers, or of all names"),
     ):
-        found = np.array([[bool(re.fullmatch(pattern, each)) for each in end] for end in ends])
+        found = np.array([bool(re.fullmatch(pattern, each)) for each in ids]).reshape(2, -1)
         rare = found if 2 * found.sum() <= found.size else ~found
-        text.refuse(np.logical_or(*rare), rule)
+        text.refuse(np.logical_or(*rare), f"{rule}, {hint},")
 
 
 def parse_count(field: str, name: str, line: int, what: str) -> int:
