@@ -229,8 +229,12 @@ def test_results_are_compared_by_identity() -> None:
 INT16 = partial(torch.tensor, dtype=torch.int16)
 # The graph, and part of the message.
 BAD_GRAPHS = [
-    ([[0.0]], "must be a torch tensor or a sparse graph, but is list; convert an array with"),
-    (np.zeros((2, 2)), "must be a torch tensor or a sparse graph, but is ndarray"),
+    (
+        [],
+        r"must be a torch tensor, dense \(n, n\) or sparse, a SciPy sparse array, or a graph that",
+    ),
+    ([[0.0]], r"but is list; give torch.tensor\(\) of numbers, from_numpy\(\) of an array"),
+    (np.zeros((2, 2)), r"but is ndarray; .* or read_sparse_graph\(\) of a file"),
     (torch.zeros(4), r"square, \(n, n\) or \(batch, n, n\), but has shape \(4,\)"),
     (torch.zeros(1, 1, 2, 2), "must be square"),
     (torch.zeros(3, 4), r"square.*has shape \(3, 4\); pad missing vertices with no_edge"),

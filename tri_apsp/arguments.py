@@ -30,9 +30,9 @@ _OF_EDGES = ("edge_index", "edge_weight", "batch")
 # What arguments may be besides a tensor, and what to do about anything else.
 _OTHERS = {
     "graph": (
-        " or a sparse graph",
-        "convert an array with from_numpy, a graph of NetworkX with from_networkx, and read a file "
-        "with read_graph",
+        ", dense (n, n) or sparse, a SciPy sparse array, or a graph that tri_apsp made",
+        "give torch.tensor() of numbers, from_numpy() of an array, from_networkx() of a graph of "
+        "NetworkX, or read_sparse_graph() of a file",
     ),
     "adjacency": (
         "",

@@ -354,11 +354,10 @@ NEGATIVE_BIT = torch.zeros(8, 8, dtype=torch.complex64).conj().imag
     [
         (np.ones((3, 5), np.float32), "(3, 5) of float32; save a square matrix."),
         (np.ones((3, 3), bool), "of bool; save numpy.where(matrix, 1.0, numpy.inf)."),
-        (np.ones((3, 3), np.float16), "of float16; save matrix.astype('float32')."),
-        (np.ones((3, 3), np.uint8), "of uint8; save matrix.astype('int16')."),
-        (np.ones((3, 3), np.uint32), "of uint32; save matrix.astype('int64')."),
-        (np.ones((3, 3), complex), "of complex128; save real numbers."),
-        (np.ones((3, 3), "M8[s]"), "of datetime64[s]; save real numbers."),
+        (np.ones((3, 3), np.float16), "of float16; convert it with .astype(np.float32)."),
+        (np.ones((3, 3), np.uint8), "of uint8; convert it with .astype(np.float32)."),
+        (np.ones((3, 3), complex), "of complex128; give its .real, or abs() of it."),
+        (np.ones((3, 3), "M8[s]"), "of datetime64[s]; give an array of numbers."),
     ],
 )
 def test_files_of_other_matrices(values, sentence, tmp_path):
@@ -490,7 +489,7 @@ def test_the_file_of_the_weights(tmp_path):
     with pytest.raises(tri_apsp.InputError, match=r"must be a .npy file of numbers, but .* is not"):
         tri_apsp.shortest_paths(path)
     np.save(path, matrix.astype(np.longdouble))
-    with pytest.raises(tri_apsp.InputError, match=r"save matrix.astype\('float64'\)"):
+    with pytest.raises(tri_apsp.InputError, match=r"convert it with .astype\(np.float64\)"):
         tri_apsp.shortest_paths(path)
     np.save(path, matrix[None])
     with pytest.raises(tri_apsp.InputError, match=r"one matrix .* holds shape \(1, 3, 3\)"):

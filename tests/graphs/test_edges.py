@@ -28,6 +28,9 @@ def listed(graph):
 
 
 class TestEdgeList:
+    def test_lists_in_place_of_arrays(self):
+        assert EdgeList(2, [0], [1], [3]).to_weights(torch.int32)[0, 1] == 3
+
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_to_weights(self, dtype):
         """Of parallel edges the lightest counts, of loops a negative one."""

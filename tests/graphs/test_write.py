@@ -141,6 +141,12 @@ class TestCheckOutput:
             check_output(path)
 
 
+@pytest.mark.parametrize("graph", [[], None, torch.zeros(2, 2)])
+def test_what_is_no_graph(graph, tmp_path):
+    with pytest.raises(InputTypeError, match="must be an EdgeList or a DenseGraph, but is"):
+        write_graph(graph, tmp_path / "g.gr")
+
+
 @pytest.mark.parametrize(
     ("distances", "part"),
     [

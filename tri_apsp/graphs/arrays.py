@@ -12,12 +12,12 @@ import torch
 
 from tri_apsp.arguments import check_dtype, check_square
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.convert import as_tensor, edges_of_entries, edges_of_sparse
+from tri_apsp.graphs.convert import as_tensor, dtype_of, edges_of_entries, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.sparse import stored_entries
 from tri_apsp.memory import require_memory
-from tri_apsp.semirings import DTYPES_BY_NAME, from_bool, remedy_for
+from tri_apsp.semirings import from_bool, remedy_for
 
 PREPARED_KEY = "tri_apsp_prepared"
 """The key of the format version in a file that holds a prepared graph."""
@@ -67,13 +67,7 @@ def read_numpy(source: Source) -> Graph:
 
 
 def _of_array(array: npt.NDArray[Any], name: str) -> Graph:
-    if array.dtype.name not in (*DTYPES_BY_NAME, "bool"):
-        kind = {"U": "text", "S": "bytes", "M": "dates", "m": "times", "O": "objects"}
-        raise InputError(
-            f"`{name}` must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but holds "
-            f"{kind.get(array.dtype.kind, array.dtype.name)}; {remedy_for(array.dtype)}, and save "
-            "it again."
-        )
+    dtype_of(array.dtype, None, f"`{name}`")  # refuses an unsupported one
     return _graph(as_tensor(array), name)
 
 
@@ -129,8 +123,7 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
 
 def write_weights(graph: Graph, stream: BinaryIO, extension: str) -> None:
     """Write the dense weights of a graph; of an `EdgeList` in float32."""
-    if isinstance(graph, DenseGraph):
-        weights = graph.weights
-    else:
-        weights = graph.to_weights(graph.natural_dtype)
+    weights = (
+        graph.weights if isinstance(graph, DenseGraph) else graph.to_weights(graph.natural_dtype)
+    )
     write_array(weights, stream, extension, "weights")

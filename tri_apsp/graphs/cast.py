@@ -11,7 +11,7 @@ import torch
 from tri_apsp.arguments import check_square, check_tensor
 from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import warn_caller
+from tri_apsp.messages import shown, warn_caller
 from tri_apsp.semirings import dtype_name, from_bool, no_edge, remedy_beyond
 from tri_apsp.value_range import value_range
 from tri_apsp.values import check_values
@@ -196,8 +196,8 @@ def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
 
 
 def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """Return real values of any NumPy dtype as int64 where every one is an integer below 2**53,
-    else as float64.
+    """Return real values of any NumPy dtype, or Python's int and float as objects, as int64 where
+    every one is an integer below 2**53, else as float64.
 
     Integers stay exact up to 2^62 - 2; larger ones round to float64.
 
@@ -222,9 +222,11 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
         integers = np.all(np.abs(reals) < 2.0**53) and np.all(reals == np.trunc(reals))
         return reals.astype(np.int64) if integers else reals
     limit = no_edge(torch.int64)
-    if values.size and (int(values.min()) <= -limit or int(values.max()) >= limit):
-        rounded = next((value for value in values.flat if int(float(value)) != int(value)), None)
+    has_reals = values.dtype == object and any(isinstance(value, float) for value in values.flat)
+    if has_reals or (values.size and not -limit < int(values.min()) <= int(values.max()) < limit):
+        written = (int(value) for value in values.flat if not isinstance(value, float))
+        rounded = next((value for value in written if int(float(value)) != value), None)
         if rounded is not None:
-            warn_of_rounding(torch.float64, f"a weight is {rounded}")
-        return values.astype(np.float64)
+            warn_of_rounding(torch.float64, f"a weight is {shown(rounded)}")
+        return widen(values.astype(np.float64))
     return values.astype(np.int64, copy=False)

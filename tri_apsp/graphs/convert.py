@@ -13,10 +13,10 @@ import torch
 
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, widen
+from tri_apsp.graphs.cast import cast_weights, widen
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import reason_of, shown, warn_of_attribute
+from tri_apsp.messages import reason_of, warn_of_attribute
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 if TYPE_CHECKING:
@@ -231,15 +231,8 @@ def from_networkx(
     has_values = any(weight in data for _, _, data in graph.edges(data=True))
     warn_of_attribute(weight, len(rows), has_values=has_values)
     sources, targets, weights = zip(*rows, strict=True) if rows else ((), (), ())
-    values = np.array(weights)
-    if values.dtype.kind not in "iu":  # with a fraction, or an integer beyond 64 bits
-        values = values.astype(np.float64)
-        integers = (weight for weight in weights if isinstance(weight, int))
-        rounded = next((each for each in integers if int(float(each)) != each), None)
-        if rounded is not None:
-            warn_of_rounding(torch.float64, f"a weight is {shown(rounded)}")
     ends = np.array(sources, np.int64), np.array(targets, np.int64)
-    edges = EdgeList(len(nodes), *ends, values)
+    edges = EdgeList(len(nodes), *ends, np.array(weights, object))
     return (edges if graph.is_directed() else edges.both_ways()).to_weights(dtype, device)
 
 

@@ -159,9 +159,8 @@ def _with_edges(
     index = matrix_indices(edge_index, batch, weights.shape[-1])
     values = weights.new_ones(len(index)) if edge_weight is None else edge_weight
     flat = weights.view(-1)
-    if values.requires_grad:
-        return flat.scatter_reduce(0, index, values, "amin").view(weights.shape)
-    return flat.scatter_reduce_(0, index, values, "amin").view(weights.shape)
+    scatter = flat.scatter_reduce if values.requires_grad else flat.scatter_reduce_
+    return scatter(0, index, values, "amin").view(weights.shape)
 
 
 def _check_counts(batch: torch.Tensor | None, **counts: int | None) -> None:

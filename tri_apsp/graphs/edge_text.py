@@ -10,6 +10,7 @@ What the first row does not show is said by options; what may be read in two way
 """
 
 import csv
+import dataclasses
 import itertools
 import re
 from typing import BinaryIO, Literal
@@ -231,7 +232,7 @@ def _matrix(
     if delimiter is not None:
         # As NaN, such as pandas writes.
         empty = rb"(?m)(?<=%b)(?=%b|\r?$)|^(?=%b)" % (3 * (delimiter.encode(),))
-        text = Text(text.name, re.sub(empty, b"nan", text.data), text.comments, text.first)
+        text = dataclasses.replace(text, data=re.sub(empty, b"nan", text.data))
     width = len(names or first)
     dtypes = [[("row", kind, (width,))] for kind in NUMBERS]
     rule = f"each row must have {counted(width, 'number')}"

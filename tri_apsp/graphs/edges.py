@@ -65,13 +65,13 @@ class EdgeList:
         if self.labels is None:
             object.__setattr__(self, "labels", range(self.n))
         for name in ("sources", "targets"):
-            vertices = getattr(self, name).astype(np.int64, copy=False)
+            vertices = np.asarray(getattr(self, name)).astype(np.int64, copy=False)
             object.__setattr__(self, name, vertices)
             if vertices.size and not (vertices.min() >= 0 and vertices.max() < self.n):
                 edge = int(((vertices < 0) | (vertices >= self.n)).argmax())
                 source, target = int(self.sources[edge]), int(self.targets[edge])
                 raise outside_error(self.n, source, target, getattr(self.labels, "start", 0))
-        weights = widen(self.weights)
+        weights = widen(np.asarray(self.weights))
         object.__setattr__(self, "weights", weights)
         if weights.dtype.kind == "f" and not (weights > -np.inf).all():
             edge = int((weights > -np.inf).argmin())

@@ -112,7 +112,12 @@ class Source:
                 f"a .{self.format} file must be text, but {self} holds control characters; give "
                 "the text, or name the format of a binary file."
             )
-        return Text(str(self), data, comment)
+        encoding = "utf-8"
+        try:
+            data.decode(encoding)
+        except UnicodeDecodeError:
+            encoding = "latin-1"  # which decodes every byte
+        return Text(str(self), data, encoding, comment)
 
     def read(self) -> bytes:
         """Return the content of a file or a stream, decompressed if it begins as gzip does.

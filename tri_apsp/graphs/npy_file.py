@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.messages import file_errors, reason_of
-from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.semirings import DTYPES_BY_NAME, remedy_for
 
 LOADING = threading.Lock()
 """Held while NumPy loads a file. It parses a header as Python, which some versions cannot do in
@@ -186,19 +186,11 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
             ) from None
     rows, columns = file.shape
     if rows != columns or file.dtype.name not in DTYPES_BY_NAME:
-        remedy = "save a square matrix" if rows != columns else _conversion(file.dtype)
+        remedy = "save a square matrix" if rows != columns else remedy_for(file.dtype)
+        if file.dtype == np.bool_:
+            remedy = "save numpy.where(matrix, 1.0, numpy.inf)"
         raise InputError(
             f"`{name}` must hold weights (n, n) of {', '.join(DTYPES_BY_NAME)}, but {target} holds "
             f"({rows}, {columns}) of {file.dtype.name}; {remedy}."
         )
     return file
-
-
-def _conversion(dtype: np.dtype[Any]) -> str:
-    """Return what makes weights of a matrix of another dtype, for messages."""
-    if dtype.kind == "b":
-        return "save numpy.where(matrix, 1.0, numpy.inf)"
-    if dtype.kind in "iuf":
-        wider = np.promote_types(dtype, np.float32 if dtype.kind == "f" else np.int16).name
-        return f"save matrix.astype({wider if wider in DTYPES_BY_NAME else 'float64'!r})"
-    return "save real numbers"

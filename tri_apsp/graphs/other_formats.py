@@ -4,6 +4,7 @@ GraphML and GML.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 import re
@@ -18,7 +19,7 @@ from tri_apsp.graphs.dense import DenseGraph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import ReadOptions, Source, columns_of
 from tri_apsp.graphs.labels import integers_of, number_ids
-from tri_apsp.graphs.text import Text, parse_count, parse_edges, parse_fields
+from tri_apsp.graphs.text import parse_count, parse_edges, parse_fields
 from tri_apsp.messages import reason_of, shown, warn_caller
 
 
@@ -33,32 +34,34 @@ def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
     end = next((number for number, line in text.rows() if "<END OF METADATA>" in line.upper()), 0)
     # <NUMBER OF NODES>, <NUMBER OF LINKS> and <FIRST THRU NODE>
     metadata = re.findall(
-        rb"<(?:NUMBER OF|FIRST THRU) (NODES?|LINKS)>\s*([^\s<]+)", text.data.upper()
+        r"<(?:NUMBER OF|FIRST THRU) (NODES?|LINKS)>\s*([^\s<]+)",
+        text.data.decode("latin-1").upper(),
     )
     counts = {
-        key: parse_count(value.decode("latin-1"), str(source), end, key.decode().lower())
+        key: parse_count(value, str(source), end, key.lower())
         for key, value in reversed(metadata)  # the first ones count
     }
     names = next((line for _, line in text.after(end).lines() if line.startswith("~")), "")
     columns = names.replace(";", " ").strip("~ ").lower().split()
     weight = _one_column(options, "free_flow_time")
-    if b"NODES" not in counts or not end or weight not in columns:
+    if "NODES" not in counts or not end or weight not in columns:
         raise InputError(
             "a .tntp file must have <NUMBER OF NODES>, <END OF METADATA> and the names of columns "
             f"after `~`, {weight} among them, but {source} has {', '.join(columns)[:60] or 'none'};"
             " give a network file, or name another column in `columns`."
         )
-    first = counts.get(b"NODE", 1)
+    first = counts.get("NODE", 1)
     if first > 1:
         warn_caller(
             f"in {source} no path may pass through nodes before {first}, <FIRST THRU NODE>, but "
             "here it may; leave out the edges to them to solve without.",
             ApspWarning,
         )
-    rows = Text(text.name, text.after(end).data.replace(b";", b" "), "~", end + 1)
+    links = text.after(end)
+    rows = dataclasses.replace(links, data=links.data.replace(b";", b" "))
     use = 0, 1, columns.index(weight)
-    n, links = counts[b"NODES"], counts.get(b"LINKS")
-    return parse_edges(rows, base=1, n=n, use=use, expected=links)
+    expected = counts.get("LINKS")
+    return parse_edges(rows, base=1, n=counts["NODES"], use=use, expected=expected)
 
 
 def read_metis(source: Source) -> EdgeList:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import check_device, check_dtype
-from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.arguments import check_device, check_dtype, check_tensor
+from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph
@@ -309,14 +309,9 @@ def sparse_graph(
         place = device or graph.device
     else:
         edges = graph
+        if not is_sparse(graph):
+            check_tensor(graph, "graph")  # raises
         if not isinstance(graph, EdgeList):
-            if not is_sparse(graph):
-                raise InputTypeError(
-                    "`graph` must be a sparse torch tensor, a SciPy sparse array or dense "
-                    f"weights (n, n) of torch, but is {type(graph).__name__}; read a file with "
-                    "read_sparse_graph, or convert a graph of NetworkX with "
-                    "networkx.to_scipy_sparse_array, and an array with from_numpy."
-                )
             edges = edges_of_sparse(graph, "`graph`")
             dtype = dtype_of(graph.dtype, dtype, "`graph`", SPARSE_DTYPES)
         n, labels, place = edges.n, edges.labels, device or torch.device("cpu")

@@ -6,6 +6,7 @@ this module adds the line and refuses what would be read otherwise than it is wr
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import math
 import re
@@ -13,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import compress, islice, product
 from typing import Any, BinaryIO
 
@@ -93,12 +93,14 @@ class Text:
     Attributes:
         name: what error messages call the file.
         data: the lines.
+        encoding: that of the lines.
         comments: the first characters of comments; a letter must be followed by a blank.
         first: the number of the first line.
     """
 
     name: str
     data: bytes
+    encoding: str
     comments: str
     first: int = 1
 
@@ -123,7 +125,7 @@ class Text:
         """Return the file from the line after line `number` on."""
         skipped = number - self.first + 1
         rest = self.data.split(b"\n", skipped)[skipped:]
-        return Text(self.name, b"".join(rest), self.comments, number + 1)
+        return dataclasses.replace(self, data=b"".join(rest), first=number + 1)
 
     def parse(
         self,
@@ -216,15 +218,7 @@ class Text:
         )
 
     def _stream(self) -> io.TextIOWrapper:
-        return io.TextIOWrapper(io.BytesIO(self.data), self._encoding, newline="\n")
-
-    @cached_property
-    def _encoding(self) -> str:
-        try:
-            self.data.decode("utf-8")
-        except UnicodeDecodeError:
-            return "latin-1"  # which decodes every byte
-        return "utf-8"
+        return io.TextIOWrapper(io.BytesIO(self.data), self.encoding, newline="\n")
 
 
 def parse_edges(

@@ -5,19 +5,20 @@ at all.
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 import torch
 
 from tri_apsp.arguments import check_dtype, check_tensor
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.arrays import write_array
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
 from tri_apsp.graphs.labels import Label, Labels
+from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, no_edge
 from tri_apsp.values import filled
 
@@ -148,7 +149,8 @@ def write_rows_of_sources(
         >>> Path("from_b.csv").read_text().split()
         ['vertex,b', 'a,3', 'b,0', 'c,1']
     """
-    write_values(distances, path, "distances", _vertex_rows(csv_fields(distances), sources, labels))
+    rows = _columns(["vertex", *sources], map(quoted, labels), *csv_fields(distances))
+    write_values(distances, path, "distances", rows)
 
 
 def write_predecessors(
@@ -185,34 +187,41 @@ def write_predecessors(
         ['-1,0,1', '2,-1,1', '2,0,-1']
     """
     labels = range(predecessors.shape[-1]) if labels is None else labels
-    names = [*map(quoted, labels), "-1" if isinstance(labels, range) else ""]
+    names = _names(labels)
     fields = ([names[vertex] for vertex in row.tolist()] for row in predecessors)
-    rows = (
-        _matrix_rows(fields, labels) if sources is None else _vertex_rows(fields, sources, labels)
-    )
+    rows = _matrix_rows(fields, labels)
+    if sources is not None:
+        rows = _columns(["vertex", *sources], names[:-1], *fields)
     write_values(predecessors, path, "predecessors", rows)
+
+
+def _names(labels: Labels) -> list[str]:
+    """Return labels as fields, and at the end what stands for none: -1, or an empty field beside
+    ids of a file.
+    """
+    return [*map(quoted, labels), "-1" if isinstance(labels, range) else ""]
+
+
+def _table(
+    corner: str, columns: Sequence[Label], rows: Sequence[Label], fields: Iterator[list[str]]
+) -> Iterator[str]:
+    """Yield the lines of a table with labels in its first row and column."""
+    lines = (",".join((quoted(row), *values)) for row, values in zip(rows, fields, strict=True))
+    return chain([",".join((corner, *map(quoted, columns)))], lines)
+
+
+def _columns(names: Sequence[Label], *columns: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of columns below their names."""
+    return map(",".join, chain([map(quoted, names)], zip(*columns, strict=True)))
 
 
 def _matrix_rows(fields: Iterator[list[str]], labels: Labels | None) -> Iterator[str]:
     """Yield the lines of a matrix by the fields of its rows, with labels that are not just a range
     of numbers.
     """
-    rows = map(",".join, fields)
     if labels is None or isinstance(labels, range):
-        return rows
-    names = list(map(quoted, labels))
-    lines = (f"{name},{row}" for name, row in zip(names, rows, strict=True))
-    return chain([",".join(["", *names])], lines)
-
-
-def _vertex_rows(
-    fields: Iterator[list[str]], sources: Sequence[Label], labels: Labels
-) -> Iterator[str]:
-    """Yield a line for each vertex by the fields of the rows of some sources."""
-    lines = (
-        ",".join((quoted(label), *values)) for label, *values in zip(labels, *fields, strict=True)
-    )
-    return chain([",".join(("vertex", *map(quoted, sources)))], lines)
+        return map(",".join, fields)
+    return _table("", labels, labels, fields)
 
 
 def write_vertex_values(
@@ -248,10 +257,8 @@ def write_vertex_values(
         'vertex,closeness'
     """
     labels = range(len(values)) if labels is None else labels
-    rows = (
-        f"{quoted(label)},{value!r}" for label, value in zip(labels, values.tolist(), strict=True)
-    )
-    write_values(values, path, name, chain([f"vertex,{name}"], rows))
+    rows = _columns(["vertex", name], map(quoted, labels), map(repr, values.tolist()))
+    write_values(values, path, name, rows)
 
 
 def quoted(label: Label) -> str:
@@ -283,9 +290,7 @@ def table_lines(
     """Yield the lines of a .csv of distances, (sources, targets), from each source to each target:
     a first line with the targets, then one for each source.
     """
-    rows = zip(sources, csv_fields(distances), strict=True)
-    lines = (",".join((quoted(source), *fields)) for source, fields in rows)
-    return chain([",".join(("source", *map(quoted, targets)))], lines)
+    return _table("source", targets, sources, csv_fields(distances))
 
 
 def pair_lines(
@@ -293,19 +298,17 @@ def pair_lines(
 ) -> Iterator[str]:
     """Yield the lines of a .csv of distances of pairs, (pairs,)."""
     ends = map(quoted, sources), map(quoted, targets)
-    return chain(
-        ["source,target,distance"],
-        map(",".join, zip(*ends, *csv_fields(distances[None]), strict=True)),
-    )
+    return _columns(["source", "target", "distance"], *ends, *csv_fields(distances[None]))
 
 
 def nearest_lines(nearest: torch.Tensor, distances: torch.Tensor, labels: Labels) -> Iterator[str]:
     """Yield the lines of a .csv of the nearest source and its distance for each vertex, (n,); for
     no source -1, or an empty field beside ids of a file.
     """
-    names = [*map(quoted, labels), "-1" if isinstance(labels, range) else ""]
-    columns = (names[vertex] for vertex in nearest.tolist()), *csv_fields(distances[None])
-    return chain(["vertex,nearest,distance"], map(",".join, zip(names[:-1], *columns, strict=True)))
+    names = _names(labels)
+    found = (names[vertex] for vertex in nearest.tolist())
+    columns = names[:-1], found, *csv_fields(distances[None])
+    return _columns(["vertex", "nearest", "distance"], *columns)
 
 
 def csv_fields(distances: torch.Tensor) -> Iterator[list[str]]:
@@ -343,9 +346,13 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         >>> Path("chain.txt").read_text().splitlines()
         ['# base 0 vertices 3', 'source target weight', '0 1 14', '1 2 11']
     """
+    if not isinstance(graph, Graph):
+        raise InputTypeError(
+            f"`graph` must be an EdgeList or a DenseGraph, but is {shown(graph)}; give what "
+            "load_graph or generate returns, or DenseGraph(weights) of a tensor."
+        )
     target, extension = check_output(path, GRAPH_FORMATS)
-    name = next(name for name in FILE_FORMATS if f".{name}" == extension)
+    write = next(kind.write for name, kind in FILE_FORMATS.items() if f".{name}" == extension)
+    assert write is not None  # as for all of GRAPH_FORMATS
     with open_output(target) as stream:
-        write = FILE_FORMATS[name].write
-        assert write is not None  # as for all of GRAPH_FORMATS
         write(graph, stream)
