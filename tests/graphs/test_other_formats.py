@@ -179,19 +179,3 @@ def test_integers_beyond_2_to_the_53(save, name, text):
 def test_inf_is_no_edge(save, name, text):
     infinity = "+INF" if name.endswith("gml") else "inf"
     assert load_graph(save(name, text.format(infinity))).weights.tolist()[:1] == [np.inf]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "4 4 0013 7\n2 5\n1 5\n3 1\n1 1\n",
-        "9" * 5000 + " 1\n2\n1\n",
-        "2 1 1 " + "9" * 30 + "\n2\n1\n",
-        "2 1\n2\n99999999999999999999\n",
-        "2 1\n2\n" + "9" * 5000 + "\n",
-        "2 1 1\n2 1_0\n1 1_0\n",
-    ],
-)
-def test_numbers_of_metis(save, refuses, text):
-    with refuses("a .graph file must"):
-        load_graph(save("g.graph", text))

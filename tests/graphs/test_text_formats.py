@@ -74,7 +74,7 @@ def test_integers_that_no_float64_holds(save, name, weights, rounded):
     first, second = weights
     text = f"p sp 2 2\na 1 2 {first}\na 2 1 {second}\n"
     if name == "g.csv":
-        text = f"# base 0\n0,1,{first}\n1,0,{second}\n"
+        text = f"weight,source,target\n{first},0,1\n{second},1,0\n"  # whichever column it is in
     elif name == "m.csv":
         text = f",a,b\na,0,{first}\nb,{second},0\n"
     elif name == "m.mtx":
@@ -201,6 +201,17 @@ BAD = [
     ("g.mtx", f"{ARRAY} real general\n1 1\n-inf\n", "line 3 is '-inf'"),
     ("g.mtx", f"{ARRAY} real general\n2 2\n0\ninf\n1e400\n0\n", "line 5 is '1e400'"),
     ("g.mtx", f"{ARRAY} integer general\n1 1\n{2**64}\n", "line 3 is '1844"),
+    *(
+        ("g.graph", text, "a .graph file must")
+        for text in (
+            "4 4 0013 7\n2 5\n1 5\n3 1\n1 1\n",
+            "9" * 5000 + " 1\n2\n1\n",
+            "2 1 1 " + "9" * 30 + "\n2\n1\n",
+            "2 1\n2\n99999999999999999999\n",
+            "2 1\n2\n" + "9" * 5000 + "\n",
+            "2 1 1\n2 1_0\n1 1_0\n",
+        )
+    ),
 ]
 
 
@@ -441,10 +452,3 @@ def test_a_matrix_of_distances_that_was_written_is_read_again(save, tmp_path, re
     with refuses("in its first row and column in one order"):
         rows = "".join(f"{name},1,1,1,1,1\n" for name in "abcdx")
         load_graph(save("m.csv", f",a,b,c,d,e\n{rows}"))
-
-
-def test_a_weight_that_is_rounded_is_named(save):
-    """Whichever column it is in."""
-    text = f"weight,source,target\n{2**60 + 1},1,2\n0.5,2,5\n"
-    with pytest.warns(tri_apsp.RoundingWarning, match=f"a weight is {2**60 + 1}"):
-        load_graph(save("g.csv", text))

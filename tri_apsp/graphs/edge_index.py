@@ -178,15 +178,16 @@ def _check_tensors(
     edge_index: Any, edge_weight: Any, batch: Any, dtype: torch.dtype | None
 ) -> None:
     """Check types, shapes, dtypes and devices."""
-    given = {"edge_index": edge_index, "edge_weight": edge_weight, "batch": batch}
-    for name, tensor in given.items():
+    indices = (torch.int64, torch.int32), "call .to(torch.int64)"
+    given: dict[str, tuple[Any, ...]] = {
+        "edge_index": (edge_index, *indices),
+        "edge_weight": (edge_weight, DTYPES),
+        "batch": (batch, *indices),
+    }
+    for name, (tensor, *allowed) in given.items():
         if tensor is None and name != "edge_index":
             continue
-        check_tensor(tensor, name)
-        if name == "edge_weight":
-            check_dtype(tensor, name, DTYPES)
-        else:
-            check_dtype(tensor, name, (torch.int64, torch.int32), "call .to(torch.int64)")
+        check_dtype(check_tensor(tensor, name), name, *allowed)
         if tensor.device != edge_index.device:
             raise InputError(
                 f"`{name}` must be on the device of `edge_index`, {edge_index.device}, but is on "

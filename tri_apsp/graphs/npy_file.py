@@ -154,11 +154,8 @@ class NpyFile:
     def _parts(self, first: int, rows: npt.NDArray[Any]) -> Iterator[tuple[memoryview, int]]:
         """Yield the bytes of rows, and their place in the file."""
         begin = self._begin + first * self._row
-        if rows.flags.c_contiguous:
-            yield rows.data.cast("B"), begin
-            return
-        for index, row in enumerate(rows):
-            yield row.data.cast("B"), begin + index * self._row
+        for index, part in enumerate([rows] if rows.flags.c_contiguous else rows):
+            yield part.data.cast("B"), begin + index * self._row
 
     def sync(self) -> None:
         """Block until the disk has what was written."""
