@@ -11,6 +11,7 @@ from tri_apsp.console.exit_status import (
     Parser,
     run_command,
 )
+from tri_apsp.console.interrupts import interruptible_imports
 
 _EPILOG = f"""\
 A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the
@@ -114,11 +115,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from reports.studies import jobs, markdown, plots, rates, run, tuning
+    with interruptible_imports():
+        from reports.studies import jobs, markdown, plots, rates, run, tuning
 
+        if args.report not in ("index", "tuning"):
+            plots.require_matplotlib()
     others = {"index": markdown.run, "tuning": tuning.run, "jobs": jobs.run, "rates": rates.run}
-    if args.report not in ("index", "tuning"):
-        plots.require_matplotlib()
     others.get(args.report, run.run_study)(args)
     return 0
 

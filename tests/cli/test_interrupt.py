@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment, also while libraries are imported, ends a command with one word."""
+"""Ctrl-C and SIGTERM end a command with one word, also while libraries are imported."""
 
 from __future__ import annotations
 
@@ -13,38 +13,42 @@ import pytest
 
 from tri_apsp.console.exit_status import INTERRUPTED
 
-# Interrupts the process when it first imports the module that a variable of the environment names.
+# Sends the process a signal when it first imports a module; variables of the environment name both.
 HOOK = """
-import os, signal, sys
+import os, sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPT_AT"]:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), int(os.environ["INTERRUPT_BY"]))
 sys.meta_path.insert(0, Interrupt())
 """
 
 
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("words", "module"),
     [
+        ("tri_apsp solve graph.gr", "tri_apsp.cli.main"),
         *(
-            ("tri_apsp solve graph.gr", name)
+            pytest.param("tri_apsp solve graph.gr", name, marks=slow)
             for name in ("tri_apsp.cli.solve", "torch._C", "numpy.linalg")
         ),
-        ("tri_apsp tune --show", "optuna"),
-        ("reports paths", "matplotlib"),
+        pytest.param("tri_apsp tune --show", "optuna", marks=slow),
+        pytest.param("reports paths", "matplotlib", marks=slow),
     ],
 )
-@pytest.mark.slow
-def test_while_a_module_is_imported(tmp_path, words, module):
+def test_while_a_module_is_imported(tmp_path, words, module, number):
     (tmp_path / "sitecustomize.py").write_text(HOOK)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {"INTERRUPT_AT": module, "PYTHONPATH": path}
-    command = [sys.executable, "-m", *words.split()]
+    hook = {"INTERRUPT_AT": module, "INTERRUPT_BY": str(int(number)), "PYTHONPATH": path}
+    command, environment = [sys.executable, "-m", *words.split()], os.environ | hook
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "interrupted\n")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "interrupted\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import signal
+import time
 import warnings
 
 import pytest
 import torch
 
-from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded
+from tri_apsp.console.exit_status import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    Parser,
+    guarded,
+    run_command,
+)
 from tri_apsp.errors import InputError, TooLargeError, TuningWarning
 
 
@@ -83,6 +93,19 @@ def test_other_warnings_appear_as_always():
 
     with pytest.warns(DeprecationWarning, match="something"):
         guarded(warn)
+
+
+def test_an_interrupt_that_python_discards(capsys):
+    """An exception cannot leave a callback of C."""
+    callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM))
+
+    def run(_):
+        callback()
+        time.sleep(10)
+        return 0
+
+    assert run_command(lambda: Parser(prog="p"), run, []) == INTERRUPTED
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_an_interrupt_that_a_library_hid(capsys):

@@ -6,16 +6,21 @@ import argparse
 import errno
 import os
 import re
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from tri_apsp.console.interrupts import INTERRUPTED as INTERRUPTED
+from tri_apsp.console.interrupts import (
+    interrupted,
+    interruptible_imports,
+    terminated_as_interrupted,
+)
 from tri_apsp.errors import ApspError, ApspWarning, InputError, RoundingWarning
 
-FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+FAILED, BAD_INPUT, BROKEN_PIPE = 1, 2, 141
 
 # A disk that is full, a quota or a limit that is reached, or a disk that fails.
 _CANNOT_WRITE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
@@ -81,7 +86,7 @@ def guarded(run: Callable[[], int]) -> int:
         print(f"error: {in_options(str(error))}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else FAILED
     except KeyboardInterrupt:
-        return _interrupted()
+        return interrupted()
     except BrokenPipeError:
         _discard_stdout()
         return BROKEN_PIPE
@@ -150,45 +155,6 @@ def run_command(
             return run(args)
 
     return guarded(command)
-
-
-@contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """Make SIGTERM, which batch systems and `timeout` send, end the process as Ctrl-C does, inside
-    a `with`.
-
-    So results are kept, child processes end, and no part of an output is left.
-    """
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def interruptible_imports() -> Iterator[None]:
-    """Make Ctrl-C end the process with INTERRUPTED at once, inside a `with` that imports libraries
-    and does nothing else.
-
-    Some libraries, such as NumPy, discard a KeyboardInterrupt that is raised while they are
-    imported.
-    """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        # Such as ignored, in a background job.
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *_: os._exit(_interrupted()))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _interrupted() -> int:
-    """Say that the command was interrupted, and return its exit status."""
-    print("interrupted", file=sys.stderr, flush=True)
-    return INTERRUPTED
 
 
 def _flushed(run: Callable[[], int]) -> int:

@@ -3,7 +3,8 @@
 import argparse
 import sys
 
-from tri_apsp.console.exit_status import Parser, interruptible_imports, run_command
+from tri_apsp.console.exit_status import Parser, run_command
+from tri_apsp.console.interrupts import interruptible_imports
 
 
 def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
