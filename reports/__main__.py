@@ -77,13 +77,13 @@ def build_parser() -> Parser:
 
 
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
-    from tri_apsp.console.options import add_device, at_least
+    from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least
     from tri_apsp.semirings import DTYPES_BY_NAME
 
     parser.add_argument(
         "--commit", help="the commit to name on the page; default: that of the checkout"
     )
-    add_device(parser)
+    add_options(parser, DEVICE, ENGINE)
     parser.add_argument(
         "--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study"
     )

@@ -55,7 +55,7 @@ def test_files(cli, ring, tmp_path):
         far,
         "-o",
         rows,
-        "--source",
+        "--sources",
         2,
         1,
     )
@@ -69,7 +69,7 @@ def test_files(cli, ring, tmp_path):
 def test_more_hops_than_int16_holds(cli, tmp_path):
     graph, rows = tmp_path / "g.gr", tmp_path / "h.npy"
     write_graph(generate("chain", 16_385), graph)
-    assert cli("hops", graph, "-o", rows, "--source", 1).status == 0
+    assert cli("hops", graph, "-o", rows, "--sources", 1).status == 0
     assert (np.load(rows).dtype, np.load(rows)[0, -1]) == (np.int32, 16_384)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -42,3 +43,21 @@ def test_tune_is_its_module(cli, capsys, word):
     assert found.err.split() == expected.err.replace(module, command).split()
     usage = expected.out.replace(f"usage: {module}", f"usage: {command}")
     assert found.out.split() == usage.split()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sssp {0} --source=1 --target 2 --min-only", "sssp {0} --sources=1 --targets 2 --nearest"),
+        ("hops {0} -o {1} --source 1", "hops {0} -o {1} --sources 1"),
+    ],
+)
+def test_options_of_0_2(cli, five, tmp_path, old, new):
+    found, expected = (cli(*words.format(five, tmp_path / "d.csv").split()) for words in (old, new))
+    untimed = [re.sub(r"\S+ s\b", "", outcome.out) for outcome in (found, expected)]
+    assert (found.status, untimed[0], expected.err) == (0, untimed[1], "")
+    renamed = zip(*(re.findall("--[a-z-]+", words) for words in (old, new)), strict=True)
+    assert found.err.splitlines() == [
+        f"warning: {before} is deprecated, and goes with version 0.4; give {now}."
+        for before, now in renamed
+    ]

@@ -54,7 +54,7 @@ def test_names_and_large_ids(cli, save):
     closeness, before = cities.with_name("c.csv"), cities.with_name("p.csv")
     assert cli("hops", cities, "--closeness", closeness).status == 0
     assert closeness.read_text().splitlines()[1].startswith('"New York",0.0')
-    assert cli("sssp", cities, "--source", "Oslo", "--predecessors", before).status == 0
+    assert cli("sssp", cities, "--sources", "Oslo", "--predecessors", before).status == 0
     assert before.read_text() == 'vertex,Oslo\n"New York",\nOslo,\nRome,Oslo\n'
     assert (
         cli("path", cities, "New York", "Rome").out.splitlines()[1].endswith('"New York" Oslo Rome')
@@ -68,9 +68,9 @@ def test_names_and_large_ids(cli, save):
     assert cli("solve", cities, "-o", table).status == 0
     assert table.read_text().splitlines()[:2] == [',"New York",Oslo,Rome', '"New York",0,2,5']
     assert cli("path", table, "New York", "Rome", "--json").json["distance"] == 5
-    assert cli("hops", cities, "-o", table, "--source", "Oslo").status == 0
+    assert cli("hops", cities, "-o", table, "--sources", "Oslo").status == 0
     assert table.read_text() == 'vertex,Oslo\n"New York",inf\nOslo,0\nRome,1\n'
-    assert "Bonn; give one of" in cli("sssp", cities, "--source", "Bonn").err
+    assert "Bonn; give one of" in cli("sssp", cities, "--sources", "Bonn").err
 
 
 def test_several_paths(cli, save):

@@ -64,10 +64,10 @@ def test_an_order_is_kept(cli, roads, prepared, tmp_path):
 def test_rounded_weights_stay_rounded(cli, tmp_path, save, dtype):
     graph, path = save("g.gr", "p sp 2 1\na 1 2 16777217\n"), tmp_path / "p.npz"
     assert cli("prepare", graph, "-o", path).status == 0
-    error = cli("sssp", path, "--source", 1, "--dtype", dtype).err
+    error = cli("sssp", path, "--sources", 1, "--dtype", dtype).err
     assert f"but is {dtype}; give --dtype to prepare" in error
     assert cli("prepare", graph, "-o", path, "--dtype", dtype).status == 0
-    assert "16777217" in cli("sssp", path, "--source", 1).out
+    assert "16777217" in cli("sssp", path, "--sources", 1).out
 
 
 def test_a_graph_without_an_order(cli, tmp_path):
@@ -127,11 +127,11 @@ def test_refused(refused, roads, prepared, tmp_path, monkeypatch):
     refused(["required: -o/--out"], "prepare", roads)
     refused(["ends in .npy"], "prepare", roads, "-o", tmp_path / "p.npy")
     refused(["must be two files"], "prepare", prepared, "-o", prepared)
-    refused(["--columns is for"], "sssp", prepared, "--source", 1, "--columns", "a,b")
+    refused(["--columns is for"], "sssp", prepared, "--sources", 1, "--columns", "a,b")
     packed = tmp_path / "p.npz.gz"
     packed.write_bytes(gzip.compress(prepared.read_bytes()))
-    refused(["p.npz.gz is a prepared graph", "FILE.npz"], "sssp", packed, "--source", 1)
+    refused(["p.npz.gz is a prepared graph", "FILE.npz"], "sssp", packed, "--sources", 1)
     stream = io.BytesIO(prepared.read_bytes())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
-    words = ["sssp", "-", "--format", "npz", "--source", 1]
+    words = ["sssp", "-", "--format", "npz", "--sources", 1]
     refused(["the stream is a prepared graph"], *words)

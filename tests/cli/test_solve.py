@@ -65,7 +65,7 @@ def test_output(cli, five, tmp_path, extension, dtype):
 def test_several_devices(cli, five, tmp_path):
     """The same distances and predecessors, and a time that counts all."""
     outputs = [[tmp_path / f"{name}{run}.npy" for name in "dp"] for run in range(2)]
-    for options, (out, before) in zip(([], ["--devices", "cpu, cpu"]), outputs, strict=True):
+    for options, (out, before) in zip(([], ["--device", "cpu, cpu"]), outputs, strict=True):
         shown = cli("solve", five, *options, "-o", out, "--predecessors", before).out
         assert shown.endswith(f"{out}, {before}\n")
     for plain, shared in zip(*outputs, strict=True):
@@ -76,9 +76,9 @@ def test_several_devices(cli, five, tmp_path):
 def test_a_sparse_graph_that_is_too_large_to_be_dense(cli, five, monkeypatch):
     monkeypatch.setattr("tri_apsp.memory.is_small", lambda size, device: False)
     monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 99)
-    error = cli("solve", five, "--devices", "cpu").err
+    error = cli("solve", five, "--device", "cpu,cpu").err
     assert "the dense matrix of 5 vertices must fit" in error
-    assert "leave --devices, --memory and --checkpoint out: then rows go to --out" in error
+    assert "name one device, without --memory and --checkpoint: then rows go to --out" in error
 
 
 def test_goes_on_from_a_checkpoint(cli, tmp_path):
@@ -135,7 +135,7 @@ class TestInputs:
             "solve --method kleene",
             "solve --dtype int16",
             "hops",
-            "sssp --source 0 --method dijkstra",
+            "sssp --sources 0 --method dijkstra",
         ],
     )
     def test_edges_are_those_that_count(self, cli, save, words):

@@ -1,7 +1,6 @@
 """python -m tri_apsp bench"""
 
 import argparse
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 import torch
@@ -12,14 +11,13 @@ from tri_apsp.bench.measure import (
     BOUND,
     RATES,
     TITLES,
-    BenchRow,
     bound_clock_hz,
     line,
     measure,
 )
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
-from tri_apsp.console.options import add_device, add_json, at_least
+from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least, json_of, option
 from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.dense_reachability import matrices_of_closure
 from tri_apsp.device import describe, resolve
@@ -50,76 +48,83 @@ _DESCRIPTION = (
     "where large products run on tensor cores (by exponents, or in a closure by counting paths), "
     "and where it does not apply."
 )
-_KEYS = (
-    "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, "
-    "p50_seconds, p80_seconds, ops_per_second, bound_fraction, scipy_seconds, ratio (to SciPy); "
-    "null: not known or not applicable"
-)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bench`."""
     parser.description = _DESCRIPTION
     sizes = "; ".join(f"{kind}: {' '.join(map(str, sizes))}" for kind, sizes in SIZES.items())
-    parser.add_argument("--n", type=at_least(1), nargs="+", help=f"vertices; default on {sizes}")
-    parser.add_argument(
-        "--batch",
-        type=at_least(1),
-        nargs="+",
-        metavar="B",
-        help="graphs solved in one call: one count for all of --n, or one for each; default: 1",
+    add_options(
+        parser,
+        option("--n", type=at_least(1), nargs="+", help=f"vertices; default on {sizes}"),
+        option(
+            "--batch",
+            type=at_least(1),
+            nargs="+",
+            metavar="B",
+            help="graphs solved in one call: one count for all of --n, or one for each; default: 1",
+        ),
+        option(
+            "--dtype",
+            choices=DTYPES_BY_NAME,
+            nargs="+",
+            default=["float32"],
+            help="default: float32",
+        ),
+        option(
+            "--sign",
+            choices=SIGNS,
+            nargs="+",
+            default=list(SIGNS[:1]),
+            help="signs of the weights; any: about a quarter are negative, but no cycle is; "
+            "default: nonnegative",
+        ),
+        option(
+            "--method",
+            choices=["auto", *METHODS, _REACHABILITY],
+            nargs="+",
+            default=_METHODS,
+            metavar="METHOD",
+            help=f"auto, {', '.join(METHODS)}; or {_REACHABILITY}, for which --dtype, --sign and "
+            f"--scipy-up-to do not matter; default: {' '.join(_METHODS)}. min_plus is measured "
+            f"too, except by --method {_REACHABILITY} alone",
+        ),
+        option(
+            "--system",
+            choices=[_EVERY_SYSTEM, *SYSTEMS],
+            nargs="+",
+            default=[],
+            metavar="SYSTEM",
+            help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM} that "
+            f"take the dtype, or some of {', '.join(SYSTEMS)}; default: none",
+        ),
+        DEVICE,
+        ENGINE,
+        option(
+            "--repeat",
+            type=at_least(3),
+            default=5,
+            metavar="R",
+            help="timed runs, at least 3, after a warm-up of half a second on a GPU; default: 5",
+        ),
+        option(
+            "--scipy-up-to",
+            type=at_least(0),
+            default=_SCIPY_UP_TO,
+            metavar="N",
+            help="largest n that SciPy runs, once (a batch counts by its operations); default: "
+            f"{_SCIPY_UP_TO}",
+        ),
+        json_of(
+            "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, "
+            "p20_seconds, p50_seconds, p80_seconds, ops_per_second, bound_fraction, scipy_seconds, "
+            "ratio (to SciPy); null: not known or not applicable"
+        ),
     )
-    parser.add_argument(
-        "--dtype", choices=DTYPES_BY_NAME, nargs="+", default=["float32"], help="default: float32"
-    )
-    parser.add_argument(
-        "--sign",
-        choices=SIGNS,
-        nargs="+",
-        default=list(SIGNS[:1]),
-        help="signs of the weights; any: about a quarter are negative, but no cycle is; default: "
-        "nonnegative",
-    )
-    parser.add_argument(
-        "--method",
-        choices=["auto", *METHODS, _REACHABILITY],
-        nargs="+",
-        default=_METHODS,
-        metavar="METHOD",
-        help=f"auto, {', '.join(METHODS)}; or {_REACHABILITY}, for which --dtype, --sign and "
-        f"--scipy-up-to do not matter; default: {' '.join(_METHODS)}. min_plus is measured too, "
-        f"except by --method {_REACHABILITY} alone",
-    )
-    parser.add_argument(
-        "--system",
-        choices=[_EVERY_SYSTEM, *SYSTEMS],
-        nargs="+",
-        default=[],
-        metavar="SYSTEM",
-        help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM} that take "
-        f"the dtype, or some of {', '.join(SYSTEMS)}; default: none",
-    )
-    add_device(parser)
-    parser.add_argument(
-        "--repeat",
-        type=at_least(3),
-        default=5,
-        metavar="R",
-        help="runs timed, at least 3, after a warm-up of half a second on a GPU; default: 5",
-    )
-    parser.add_argument(
-        "--scipy-up-to",
-        type=at_least(0),
-        default=_SCIPY_UP_TO,
-        metavar="N",
-        help=f"largest n that SciPy runs, once (a batch counts by its operations); default: "
-        f"{_SCIPY_UP_TO}",
-    )
-    add_json(parser, _KEYS)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure, and print a table row by row, or one JSON object at the end."""
+    """Measure, and print a table row by row below the machine, or one JSON object at the end."""
     if "any" in args.sign and 1 in (args.n or ()):
         raise InputError(
             "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; "
@@ -156,30 +161,22 @@ def run(args: argparse.Namespace) -> None:
         scipy_up_to=args.scipy_up_to,
         closures=_REACHABILITY in args.method,
     )
-    _print_rows(rows, command, device, fields, json=args.json)
-
-
-def _print_rows(
-    rows: Iterable[BenchRow],
-    command: str,
-    device: torch.device,
-    fields: Sequence[tuple[str, str]],
-    *,
-    json: bool,
-) -> None:
-    """Print a table row by row, below the machine and `fields`, or one JSON object at the end."""
     cpu = torch.device("cpu")
-    if json:
+    if args.json:
         machine = {str(place): device_facts(place) for place in (cpu, device)}
         found = [asdict(row) for row in rows]
         print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
         return
-    places = [("cpu", device_line(cpu))]
-    if device.type != "cpu":
-        places.append(("device", device_line(device)))
-    print_fields([*places, ("versions", versions_line()), ("command", command), *fields])
-    print()
-    print(TITLES)
+    places = {"cpu": cpu} if device.type == "cpu" else {"cpu": cpu, "device": device}
+    print_fields(
+        [
+            *((name, device_line(place)) for name, place in places.items()),
+            ("versions", versions_line()),
+            ("command", command),
+            *fields,
+        ]
+    )
+    print(f"\n{TITLES}")
     for row in rows:
         print(line(row), flush=True)
 

@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help=f"ends in one of {', '.join(GRAPH_FORMATS)}",
+        help=f"the name ends in one of {', '.join(GRAPH_FORMATS)}",
     )
 
 

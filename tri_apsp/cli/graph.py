@@ -1,32 +1,37 @@
-"""What the commands on a graph share: the arguments that name it, reading it, and writing and
-summarising its distances.
+"""What the commands on a graph share: reading it, naming its vertices, and writing and summarising
+its distances.
 """
 
 import argparse
 import math
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 
 from tri_apsp.api import PreparedGraph, Result
-from tri_apsp.console.options import add_device
-from tri_apsp.device import describe
+from tri_apsp.cli.files import (
+    check_outputs,
+    named,
+    opened,
+    read_texts,
+    vertices_in,
+)
+from tri_apsp.cli.options import STDIN
+from tri_apsp.console.output import print_lines, print_result
+from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
-    FORMATS,
-    READ_FORMATS,
     SPARSE_DTYPES,
     DenseGraph,
     Graph,
     ReadOptions,
     SparseGraph,
-    check_output,
     load_graph,
     sparse_graph,
     write_distances,
@@ -34,20 +39,16 @@ from tri_apsp.graphs import (
     write_rows_of_sources,
 )
 from tri_apsp.graphs.arrays import PreparedFileError
-from tri_apsp.graphs.labels import Label, Labels
+from tri_apsp.graphs.labels import Label, vertex_of
+from tri_apsp.graphs.write import write_values
 from tri_apsp.messages import counted
-from tri_apsp.request import METHOD_CHOICES
-from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge
+from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name, no_edge
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
 
 AnyGraph: TypeAlias = Graph | SparseGraph
 """What a command reads; a prepared graph is a SparseGraph."""
 
-STDIN = "-"
-"""In place of a file: standard input."""
-
-MARK = "--negative-cycles mark"
-"""An option that add_outputs() adds, for messages."""
+T = TypeVar("T")
 
 # Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20
@@ -57,159 +58,200 @@ _EXACT_END = 2.0**53
 _FLOAT32_EXACT_END = 2.0**24
 
 
-def add_graph(parser: argparse.ArgumentParser) -> None:
-    """Add GRAPH, and the options that say how it is read."""
-    parser.add_argument(
-        "graph",
-        metavar="GRAPH",
-        help=f"ends in one of {', '.join(READ_FORMATS)}, and may be a .npz that prepare wrote; or "
-        f"{STDIN} for standard input, which needs --format. Of parallel edges only the lightest "
-        "counts, of loops only negative ones; the number of edges shown follows this",
-    )
-    parser.add_argument(
-        "--format", choices=FORMATS, help="format of GRAPH; default: as its name ends"
-    )
-    parser.add_argument(
-        "--vertices",
-        type=int,
-        metavar="N",
-        help="vertices of an edge list, numbered from --base; default: those that it names",
-    )
-    parser.add_argument(
-        "--base", type=int, choices=[0, 1], help="the number of the first of these vertices"
-    )
-    parser.add_argument(
-        "--columns",
-        metavar="S,T[,W]",
-        help="columns of source, target and weight in a text: names of its first row, or numbers "
-        "from 1",
-    )
-    parser.add_argument(
-        "--header",
-        action="store_true",
-        default=None,
-        help="the first row of a text is no edge; above a matrix, it holds labels",
-    )
-    parser.add_argument(
-        "--matrix", action="store_true", default=None, help="a text is a matrix, not an edge list"
-    )
-    parser.add_argument(
-        "--missing",
-        metavar="X",
-        type=float,
-        help="the entry of a matrix as text that means no edge, besides inf",
-    )
-    parser.add_argument(
-        "--undirected", action="store_true", help="count each edge of the file in both directions"
-    )
-
-
-def add_solver(parser: argparse.ArgumentParser) -> None:
-    """Add --method and --dtype."""
-    parser.add_argument(
-        "--method",
-        default="auto",
-        choices=METHOD_CHOICES,
-        metavar="METHOD",
-        help=f"auto (default), {', '.join(METHOD_CHOICES[1:])}",
-    )
-    add_dtype(parser)
-
-
-def add_dtype(parser: argparse.ArgumentParser, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
-    """Add --dtype, one of `dtypes`."""
-    parser.add_argument(
-        "--dtype",
-        choices=[dtype_name(dtype) for dtype in dtypes],
-        help="default: float32, or that of the file where it holds a dense matrix or a prepared "
-        "graph",
-    )
-
-
-def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Add --limit, --device and --dtype of a command that solves rows of a sparse graph."""
-    parser.add_argument(
-        "--limit",
-        type=float,
-        metavar="D",
-        help="the farthest distance of interest; farther ones count as no path",
-    )
-    add_device(parser, engine=False)
-    add_dtype(parser, SPARSE_DTYPES)
-
-
-def add_file(
-    parser: argparse._ActionsContainer, *options: str, summary: str, required: bool = False
-) -> None:
-    """Add an option that names a file."""
-    parser.add_argument(*options, type=Path, metavar="FILE", help=summary, required=required)
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add --negative-cycles, --predecessors and --out."""
-    parser.add_argument(
-        "--negative-cycles",
-        default="raise",
-        choices=["raise", "mark"],
-        help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the "
-        "distances of all others",
-    )
-    add_file(
-        parser,
-        "--predecessors",
-        summary="write, for each source and every vertex, the vertex before the last of the path: "
-        "in .csv as the file calls it, else numbered from 0, and -1",
-    )
-    add_file(
-        parser,
-        "-o",
-        "--out",
-        summary=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
-    )
-
-
-def check_outputs(
-    args: argparse.Namespace,
-    *options: str,
-    formats: Sequence[str] = DISTANCE_FORMATS,
-    inputs: Sequence[str] = (),
-) -> str:
-    """Check the files that options name, before the work; return them for the result.
+class Problem:
+    """A graph that a command solves, and where its results go.
 
     Args:
-        formats: the extensions that are allowed.
-        inputs: options that name files to read.
+        args: of the command line.
+        outputs: options that name files to write.
+        formats: the extensions that these may have.
+        inputs: options that name files of vertices.
+        devices: that the graph is solved on; (): the one of --device.
+
+    Attributes:
+        args: of the command line.
+        device: the first of the devices.
+        given: the graph as it was read.
+        labels: of its vertices.
+        texts: the contents of the inputs, by option.
+        written: the files of the outputs, for the last line of text.
 
     Raises:
-        InputError: for a file that cannot be written, is the graph or an input, or is named twice.
+        InputError: for a file that cannot be written or read, is named twice, or breaks a rule.
     """
-    given = {option: getattr(args, option.removeprefix("--")) for option in options}
-    paths = {option: path for option, path in given.items() if path is not None}
-    read = {option: getattr(args, option.removeprefix("--")) for option in inputs}
-    seen = {
-        Path(path).resolve(): name
-        for name, path in {**read, "the graph": args.graph}.items()
-        if path is not None and str(path) != STDIN
-    }
-    for option, path in paths.items():
-        check_output(path, formats)
-        first = seen.setdefault(path.resolve(), option)
-        if first != option:
-            raise InputError(
-                f"{first} and {option} must be two files, but both are {path}; change one."
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        *outputs: str,
+        formats: Sequence[str] = DISTANCE_FORMATS,
+        inputs: Sequence[str] = (),
+        devices: Sequence[torch.device] = (),
+    ) -> None:
+        self.args = args
+        self.device = devices[0] if devices else resolve(args.device)
+        self.written = check_outputs(args, outputs, formats, inputs)
+        self.texts = read_texts(args, inputs)
+        self.given = read(args)
+        self.labels = self.given.labels
+
+    @cached_property
+    def graph(self) -> SparseGraph:
+        """The sparse graph in the dtype that the arguments ask for, else in its own; int32 for
+        int16.
+        """
+        return sparse_graph(self.given, dtype=dtype_of(self.args), device=self.device)
+
+    def weights(self) -> torch.Tensor | SparseGraph:
+        """Return what the solver takes: the sparse graph if a sparse method may be chosen, else
+        dense weights.
+        """
+        may_be_sparse = self.args.method in ("auto", JOHNSON, *ROW_METHODS)
+        given = self.given
+        natural = given.dtype if isinstance(given, SparseGraph) else given.natural_dtype
+        dtype = dtype_of(self.args) or natural
+        if not isinstance(given, DenseGraph) and dtype in SPARSE_DTYPES and may_be_sparse:
+            return self.graph
+        dense = DenseGraph(given.dense()) if isinstance(given, SparseGraph) else given
+        return dense.to_weights(dtype, self.device)
+
+    def vertices(self, option: str) -> Any:
+        """Return the vertices that an option names, as words or in a file, as a list of int; None:
+        it is not given.
+
+        Raises:
+            InputError: for a name that no vertex has.
+        """
+        if option in self.texts:
+            return vertices_in(self.texts[option], self.labels, option)
+        words = named(self.args, [option]).get(option)
+        return words and [vertex_of(self.labels, word, option) for word in words]
+
+    def names(self, vertices: Sequence[int] | None) -> Sequence[Label]:
+        """Return the labels of vertices; None: of all."""
+        return self.labels if vertices is None else [self.labels[vertex] for vertex in vertices]
+
+    @contextmanager
+    def labelled(self, mark: str = "") -> Iterator[None]:
+        """Raise the error of a negative cycle with the labels of the file, and with `mark`, the
+        option that marks such pairs.
+        """
+        try:
+            yield
+        except NegativeCycleError as error:
+            raise error.reworded(mark, self.labels) from None
+
+    def timed(self, solve: Callable[[], T]) -> tuple[T, float]:
+        """Return the result of the only run of `solve`, and its seconds."""
+        from tri_apsp.bench.timing import timed_once  # which imports Numba
+
+        with self.labelled():
+            return timed_once(solve, self.device)
+
+    def write(
+        self,
+        distances: torch.Tensor,
+        columns: Sequence[Label] | None = None,
+        targets: Sequence[int] | None = None,
+    ) -> None:
+        """Write distances to the file of --out, if it is given.
+
+        Args:
+            distances: (sources, targets).
+            columns: what the rows are called in a .csv, which then has a line for each target;
+                None: all vertices are sources, and it has a line for each.
+            targets: the vertices of the columns; None: all.
+        """
+        for out in named(self.args, ["--out"]).values():
+            if columns is None:
+                write_distances(distances, out, self.labels)
+            else:
+                write_rows_of_sources(distances, out, columns, self.names(targets))
+
+    def summary(
+        self, result: Result, columns: Sequence[Label] | None = None
+    ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """Write the file of --predecessors, and summarise a result of `solve` or `sssp`.
+
+        Args:
+            columns: as for `write`.
+
+        Returns:
+            What --json prints, and the lines of text; those that say nothing are empty.
+        """
+        place = self.args.predecessors
+        if result.predecessors is not None:
+            columns = columns if result.nearest is None else ["predecessor"]
+            write_predecessors(result.predecessors, place, self.labels, columns)
+        figures, cycle, marked = summarise(result.distances), None, ""
+        if result.negative_cycle is not None:
+            cycle = self.names(result.negative_cycle.vertices)
+            shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
+            marked = (
+                f"{counted(figures['unbounded_pairs'], 'pair')} through a negative cycle, such as "
+                f"that of weight {result.negative_cycle.weight:g} through {shown}"
             )
-    return ", ".join(map(str, paths.values()))
+        is_array = place is not None and ".csv" not in place.suffixes
+        fields = [
+            *describe_distances(figures, result.distances.numel()),
+            ("marked", marked),
+            ("numbers", f"{place} counts vertices from 0" if is_array else ""),
+        ]
+        return figures | {"negative_cycle": cycle}, fields
 
+    def show_lines(
+        self,
+        distances: torch.Tensor,
+        lines: Callable[[], Iterator[str]],
+        facts: Mapping[str, object],
+        fields: Sequence[tuple[str, str]],
+        nouns: tuple[str, str] = ("pair", "pairs"),
+    ) -> None:
+        """Write distances to the file of --out and print a summary; without --out and --json, print
+        the lines instead.
 
-@contextmanager
-def labelled(labels: Labels, mark: str = "") -> Iterator[None]:
-    """Raise the error of a negative cycle with the labels of a file, and with options of the
-    command line.
-    """
-    try:
-        yield
-    except NegativeCycleError as error:
-        raise error.reworded(mark, labels) from None
+        Args:
+            distances: (sources, targets), or (pairs,).
+            lines: returns those of a .csv.
+            facts: for JSON, before the figures of the distances.
+            fields: the lines of text before these.
+            nouns: what is reachable, one and several.
+        """
+        if self.args.out is not None:
+            write_values(distances, self.args.out, "distances", lines())
+        elif not self.args.json:
+            print_lines(lines())
+            return
+        figures = summarise(distances.view(len(distances), -1))
+        shown = {f"reachable_{nouns[1]}": figures["reachable_pairs"]}
+        shown |= {name: figures[name] for name in ("max_distance", "sum_distances")}
+        reachable = describe_distances(figures, distances.numel(), *nouns)
+        self.show({**facts, **shown}, [*fields, *reachable])
+
+    def show(self, facts: Mapping[str, object], fields: Iterable[tuple[str, str]]) -> None:
+        """Print the facts as JSON, or the fields between the graph, the device and the files that
+        were written.
+        """
+        graph, device = self.graph, f"{describe(self.device).name} ({self.device})"
+        head = [
+            ("graph", self.describe(graph.n, graph.edges)),
+            ("device", f"{device}, {facts['dtype']}" if "dtype" in facts else device),
+        ]
+        print_result(
+            self.args.json,
+            {"n": graph.n, "edges": graph.edges, **facts},
+            [*head, *fields, ("written", self.written)],
+        )
+
+    @property
+    def place(self) -> dict[str, str]:
+        """The device and the dtype, for JSON."""
+        return {"device": str(self.device), "dtype": dtype_name(self.graph.dtype)}
+
+    def describe(self, n: int, edges: int) -> str:
+        """Return the line that names the graph."""
+        name = "standard input" if self.args.graph == STDIN else self.args.graph
+        return f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"
 
 
 def read(args: argparse.Namespace) -> AnyGraph:
@@ -238,68 +280,16 @@ def dtype_of(args: argparse.Namespace) -> torch.dtype | None:
     return DTYPES_BY_NAME[args.dtype] if args.dtype else None
 
 
-def sparse_of(graph: AnyGraph, args: argparse.Namespace, device: torch.device) -> SparseGraph:
-    """Return the sparse graph in the dtype that the arguments ask for, else in its own; int32 for
-    int16.
-    """
-    return sparse_graph(graph, dtype=dtype_of(args), device=device)
-
-
-def weights_of(
-    graph: AnyGraph, args: argparse.Namespace, device: torch.device
-) -> torch.Tensor | SparseGraph:
-    """Return what the solver takes: a sparse graph if a sparse method may be chosen, else dense
-    weights.
-    """
-    natural = graph.dtype if isinstance(graph, SparseGraph) else graph.natural_dtype
-    dtype = dtype_of(args) or natural
-    may_be_sparse = args.method in ("auto", JOHNSON, *ROW_METHODS)
-    if not isinstance(graph, DenseGraph) and dtype in SPARSE_DTYPES and may_be_sparse:
-        return sparse_of(graph, args, device)
-    given = DenseGraph(graph.dense()) if isinstance(graph, SparseGraph) else graph
-    return given.to_weights(dtype, device)
-
-
-def edges_of(weights: torch.Tensor | SparseGraph) -> int:
-    """Return the number of edges that count: one for each pair, and loops only if they are
-    negative.
-    """
-    return weights.edges if isinstance(weights, SparseGraph) else DenseGraph(weights).edges
-
-
 def describe_distances(
     summary: Mapping[str, Any], count: int, noun: str = "pair", plural: str = ""
 ) -> list[tuple[str, str]]:
-    """Return the lines for what summarise() returned of `count` distances."""
+    """Return the lines of text for what summarise() returned of `count` distances."""
     longest = f"longest {summary['max_distance']}, sum {summary['sum_distances']}"
     reachable = summary["reachable_pairs"]
     return [
         ("reachable", f"{reachable} of {counted(count, noun, plural)}"),
         ("distances", longest if reachable else ""),
     ]
-
-
-def describe_device(device: torch.device) -> str:
-    """Return the line that names the device."""
-    return f"{describe(device).name} ({device})"
-
-
-def describe_graph(args: argparse.Namespace, n: int, edges: int) -> str:
-    """Return the line that names the graph."""
-    name = "standard input" if args.graph == STDIN else args.graph
-    return f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"
-
-
-def opened(name: str, what: str = "a graph") -> str | BinaryIO:
-    """Return the name of a file, or standard input if that is named."""
-    if name != STDIN:
-        return name
-    if sys.stdin is None:
-        raise InputError(
-            f"{what} must be read from an open file, but standard input is closed; redirect a "
-            "file to it."
-        )
-    return sys.stdin.buffer
 
 
 def summarise(distances: torch.Tensor) -> dict[str, Any]:
@@ -357,51 +347,3 @@ def as_number(value: int | float, dtype: torch.dtype) -> int | float:
     if value % 1 == 0 and abs(value) < _EXACT_END:
         return int(value)
     return float(str(np.float32(value))) if dtype == torch.float32 else value
-
-
-def write_result(
-    result: Result,
-    args: argparse.Namespace,
-    labels: Labels,
-    written: str,
-    sources: Sequence[Label] | None = None,
-    is_written: bool = False,
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Write the files of --out and --predecessors, and summarise the result.
-
-    Args:
-        labels: of the vertices in the file of the graph.
-        written: the files, for the last line.
-        sources: what the rows are called in a .csv, which then has a line for each vertex.
-        is_written: whether the file of --out has the distances already.
-
-    Returns:
-        What --json prints, and the lines of text; those that say nothing are empty.
-    """
-    if is_written or args.out is None:
-        pass
-    elif sources is not None:
-        targets = None if result.targets is None else result.targets.tolist()
-        ends = labels if targets is None else [labels[target] for target in targets]
-        write_rows_of_sources(result.distances, args.out, sources, ends)
-    else:
-        write_distances(result.distances, args.out, labels)
-    if result.predecessors is not None:
-        columns = sources if result.nearest is None else ["predecessor"]
-        write_predecessors(result.predecessors, args.predecessors, labels, columns)
-    summary, cycle, marked = summarise(result.distances), None, ""
-    if result.negative_cycle is not None:
-        cycle = [labels[vertex] for vertex in result.negative_cycle.vertices]
-        shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
-        marked = (
-            f"{counted(summary['unbounded_pairs'], 'pair')} through a negative cycle, such as that "
-            f"of weight {result.negative_cycle.weight:g} through {shown}"
-        )
-    is_array = args.predecessors is not None and ".csv" not in args.predecessors.suffixes
-    fields = [
-        *describe_distances(summary, result.distances.numel()),
-        ("marked", marked),
-        ("numbers", f"{args.predecessors} counts vertices from 0" if is_array else ""),
-        ("written", written),
-    ]
-    return summary | {"negative_cycle": cycle}, fields

@@ -10,31 +10,13 @@ import torch
 
 from tri_apsp.api import hops
 from tri_apsp.bench.timing import SECONDS, timed, timed_warm
-from tri_apsp.cli.graph import (
-    add_dtype,
-    add_file,
-    add_graph,
-    check_outputs,
-    describe_device,
-    describe_graph,
-    labelled,
-    read,
-    sparse_of,
-)
-from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import print_result
-from tri_apsp.device import resolve
+from tri_apsp.cli.files import named
+from tri_apsp.cli.graph import Problem
+from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SOURCES, SPARSE_DTYPE
+from tri_apsp.console.options import DEVICE, add_options, json_of, option
 from tri_apsp.elimination.base import Totals
 from tri_apsp.errors import DistanceRangeError, InputError
-from tri_apsp.graphs import (
-    DISTANCE_FORMATS,
-    SPARSE_DTYPES,
-    SparseGraph,
-    write_distances,
-    write_rows_of_sources,
-    write_vertex_values,
-)
-from tri_apsp.graphs.labels import vertex_of
+from tri_apsp.graphs import SparseGraph, write_vertex_values
 from tri_apsp.progress import progress_bar
 from tri_apsp.sparse.measures import (
     closeness_of,
@@ -45,11 +27,6 @@ from tri_apsp.sparse.measures import (
     totals,
 )
 
-_KEYS = (
-    "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no "
-    f"pair), seconds of each result ({SECONDS}; one time for all that follow from the same "
-    "distances)"
-)
 # Each measure by the totals of the distances: eccentricities by those from each vertex, closeness
 # by those to it, the others by either.
 _MEASURES: dict[str, Callable[[Totals], Any]] = {
@@ -63,76 +40,68 @@ _FILES = "--eccentricities", "--closeness"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `hops`."""
-    add_graph(parser)
-    parser.add_argument(
-        "--diameter", action="store_true", help="the largest distance; inf if some pair has no path"
-    )
-    parser.add_argument(
-        "--mean-distance",
-        action="store_true",
-        help="the mean distance of the pairs that have a path",
-    )
-    endings = f"ends in one of {', '.join(DISTANCE_FORMATS)}"
-    add_file(
+    add_options(
         parser,
-        "--closeness",
-        summary=f"write how close each vertex is to those that reach it; {endings}",
+        *GRAPH,
+        option(
+            "--diameter",
+            action="store_true",
+            help="the largest distance; inf if some pair has no path",
+        ),
+        option(
+            "--mean-distance",
+            action="store_true",
+            help="the mean distance of the pairs that have a path",
+        ),
+        option(
+            "--closeness", **FILE, help=f"write the closeness centrality of each vertex; {ENDINGS}"
+        ),
+        option(
+            "--eccentricities",
+            **FILE,
+            help="write the eccentricity of each vertex, its distance to the farthest vertex",
+        ),
+        option(
+            "--weighted",
+            action="store_true",
+            help="measure paths by weight, not by number of edges",
+        ),
+        OUT.but(
+            help="write the number of edges of all shortest paths, in int16, or in int32 if one is "
+            f"longer; {ENDINGS}"
+        ),
+        SOURCES.but(help="write only the rows of these vertices to --out"),
+        DEVICE,
+        SPARSE_DTYPE,
+        json_of(
+            "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there "
+            f"is no pair), seconds of each result ({SECONDS}; one time for all that follow from "
+            "the same distances)"
+        ),
     )
-    add_file(
-        parser,
-        "--eccentricities",
-        summary="write the distance from each vertex to the farthest one",
-    )
-    parser.add_argument(
-        "--weighted", action="store_true", help="measure paths by their weight, not by their edges"
-    )
-    add_file(
-        parser,
-        "-o",
-        "--out",
-        summary=f"write all hops in int16, or in int32 if one is longer; {endings}",
-    )
-    parser.add_argument(
-        "--source",
-        dest="sources",
-        metavar="S",
-        nargs="+",
-        help="write only the rows of these vertices to --out",
-    )
-    add_device(parser, engine=False)
-    add_dtype(parser, SPARSE_DTYPES)
-    add_json(parser, _KEYS)
     parser.epilog = (
-        "Without an option: the diameter and the mean distance. No result but --out takes n^2 "
-        "memory."
+        "Without an option: the diameter and the mean distance. Only --out takes n^2 memory."
     )
 
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph, and print and write what is asked for."""
-    device = resolve(args.device)
     if args.weighted and args.out is not None:
         raise InputError(
             "--out writes numbers of edges, but --weighted is given; write distances with solve -o."
         )
     if args.sources is not None and args.out is None:
         raise InputError(
-            "--source names rows of --out, which is missing; add it, or leave --source out."
+            "--sources names rows of --out, which is missing; add it, or leave --sources out."
         )
-    written = check_outputs(args, *_FILES, "--out")
-    given = read(args)
-    sources = (
-        None
-        if args.sources is None
-        else [vertex_of(given.labels, number, "--source") for number in args.sources]
-    )
-    graph = sparse_of(given, args, device)
+    problem = Problem(args, *_FILES, "--out")
+    sources, graph, device = problem.vertices("--sources"), problem.graph, problem.device
     asked = [name for name in _MEASURES if getattr(args, name)]
     if not asked and args.out is None:
         asked = ["diameter", "mean_distance"]
     values, seconds = dict[str, Any](), dict[str, float]()
     found = dict[bool, tuple[Totals, float]]()
-    with labelled(given.labels):
+    with problem.labelled():
         if asked == ["diameter"]:
             is_known = partial(has_infinite_diameter, graph, weighted=args.weighted)
             is_infinite, seconds["diameter"] = timed(is_known, device)
@@ -149,28 +118,17 @@ def run(args: argparse.Namespace) -> None:
             values[name] = _MEASURES[name](of_all)
         if args.out is not None:
             rows, seconds["hops"], _ = timed_warm(partial(_hops, graph, sources), device, graph.n)
-            if sources is None:
-                write_distances(rows, args.out, given.labels)
-            else:
-                shown = [given.labels[source] for source in sources]
-                write_rows_of_sources(rows, args.out, shown, given.labels)
-    for option in _FILES:
-        name = option.removeprefix("--")
-        if name in values:
-            write_vertex_values(values.pop(name), getattr(args, name), name, given.labels)
-    facts = {"n": graph.n, "edges": graph.edges, "device": str(device), "weighted": args.weighted}
+            problem.write(rows, sources and problem.names(sources))
+    for file, path in named(args, _FILES).items():
+        name = file.removeprefix("--")
+        write_vertex_values(values.pop(name), path, name, problem.labels)
     numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
-    print_result(
-        args.json,
-        facts | numbers | {"seconds": seconds},
+    facts = {"device": str(device), "weighted": args.weighted, **numbers, "seconds": seconds}
+    problem.show(
+        facts,
         [
-            ("graph", describe_graph(args, graph.n, graph.edges)),
-            ("device", describe_device(device)),
-            *(
-                (name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)")
-                for name, value in values.items()
-            ),
-            ("written", written),
+            (name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)")
+            for name, value in values.items()
         ],
     )
 

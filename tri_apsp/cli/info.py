@@ -9,7 +9,7 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.console.machine import device_facts, device_line, devices, versions, versions_line
-from tri_apsp.console.options import add_json
+from tri_apsp.console.options import add_options, json_of
 from tri_apsp.console.output import print_result
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
@@ -20,11 +20,11 @@ from tri_apsp.semirings import DTYPES, dtype_name
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `info`."""
-    add_json(
-        parser,
+    keys = (
         "machine, versions, engines (usable and unusable, by device), tuned (directories, files, "
-        "unused with the reasons, save_directory)",
+        "unused with the reasons, save_directory)"
     )
+    add_options(parser, json_of(keys))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,5 +1,5 @@
-"""Run one command line. This module imports nothing that imports torch, so that Ctrl-C is handled
-before torch is imported.
+"""Run one command line. This module imports nothing that imports torch, which takes long: --help
+needs none of it.
 """
 
 import argparse
@@ -25,9 +25,9 @@ COMMANDS = {
     "path": "print a shortest path between two vertices of a graph file",
     "sssp": "compute the shortest distances of a sparse graph file from some of its vertices",
     "table": "compute the distances between chosen vertices of a graph file, or of pairs",
-    "nearest": "find the nearest of some vertices of a graph file for every vertex",
-    "prepare": "order a graph file, such as a road network, once for many later commands",
-    "hops": "count the edges of paths in a graph file: diameter, closeness and others",
+    "nearest": "find the nearest of some sources for every vertex of a graph file",
+    "prepare": "find an order of elimination of a graph file, which later commands use",
+    "hops": "measure a graph file by the edges of its paths: diameter, closeness and others",
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",
     "bench": "measure min-plus operations per second, beside SciPy",
@@ -42,17 +42,20 @@ OTHERS = {
 }
 """Subcommands that are command lines of their own, python -m tri_apsp.NAME."""
 
+_RENAMED = {"--source": "--sources", "--target": "--targets", "--min-only": "--nearest"}
+"""Options of version 0.2 by their new names; the old ones work until 0.4."""
+
 _EPILOG = f"""\
 exit status:
     0  done
   {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the problem does
        not fit the memory, or the engine cannot run here
   {BAD_INPUT:3}  an argument or a file breaks a rule, or the output cannot be written
-  {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
+  {INTERRUPTED:3}  interrupted by Ctrl-C or SIGTERM; 143 by SIGTERM while libraries are imported
   {BROKEN_PIPE:3}  the process that read the output has exited
 
-An error is one sentence on stderr; nothing is printed on stdout then, but for rows that bench has
-measured, and the output file stays as it was.
+An error is one sentence on stderr. Stdout is then empty, except for rows that bench has measured,
+and the output file stays as it was.
 """
 
 
@@ -70,7 +73,20 @@ def main(argv: list[str] | None = None) -> int:
     if words and words[0] in OTHERS:
         status: int = _module(words[0]).main(words[1:], prog=f"{prog} {words[0]}")
         return status
-    return run_command(lambda: build_parser(words, prog), _run, words)
+    current = [_current(word) for word in words] if words[:1] in (["sssp"], ["hops"]) else words
+    return run_command(lambda: build_parser(current, prog), _run, current)
+
+
+def _current(word: str) -> str:
+    """Return a word of a command line, an old option by its new name, with a warning."""
+    option, *value = word.split("=", 1)
+    if option not in _RENAMED:
+        return word
+    new = _RENAMED[option]
+    print(
+        f"warning: {option} is deprecated, and goes with version 0.4; give {new}.", file=sys.stderr
+    )
+    return "=".join([new, *value])
 
 
 def _run(args: argparse.Namespace) -> int:

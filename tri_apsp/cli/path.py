@@ -2,114 +2,91 @@
 
 import argparse
 from itertools import islice
-
-import torch
+from typing import Any
 
 from tri_apsp.api import shortest_paths, shortest_simple_paths
-from tri_apsp.cli.graph import (
-    AnyGraph,
-    add_graph,
-    add_solver,
-    as_number,
-    labelled,
-    read,
-    sparse_of,
-    weights_of,
-)
+from tri_apsp.cli.graph import Problem, as_number
+from tri_apsp.cli.options import DTYPE, GRAPH, METHOD
 from tri_apsp.configs import Config
-from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.options import DEVICE, ENGINE, add_options, json_of, option
 from tri_apsp.console.output import print_result
-from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.labels import vertex_of
 from tri_apsp.graphs.write import quoted
 
-_KEYS = (
-    "source, target, distance and edges (null where there is no path), path (a list of vertices, "
-    "as the file numbers them); with --count in place of the last three, paths, a list of them"
-)
+_ENDS = "source", "target"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `path`."""
-    add_graph(parser)
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="the vertex where the path begins, by its number or name in the file",
+    add_options(
+        parser,
+        *GRAPH,
+        option(
+            "source",
+            metavar="SOURCE",
+            help="the vertex where the path begins, by its number or name in GRAPH",
+        ),
+        option("target", metavar="TARGET", help="the vertex where it ends"),
+        option(
+            "--count",
+            type=int,
+            metavar="K",
+            help="print the K shortest paths without a repeated vertex, the lightest first",
+        ),
+        METHOD,
+        DTYPE,
+        DEVICE,
+        ENGINE,
+        json_of(
+            "source, target, distance and edges (null where there is no path), path (a list of "
+            "vertices, as GRAPH names them); with --count in place of the last three, paths, a "
+            "list of them"
+        ),
     )
-    parser.add_argument("target", metavar="TARGET", help="the vertex where it ends")
-    parser.add_argument(
-        "--count",
-        type=int,
-        metavar="K",
-        help="print the K shortest paths without a repeated vertex, the lightest first",
-    )
-    add_solver(parser)
-    add_device(parser)
-    add_json(parser, _KEYS)
     parser.epilog = (
-        "A graph of few edges is solved from the source alone, any other whole, with n^3 "
-        "operations; in Python, one Result answers many queries."
+        "A sparse graph is solved from the source alone, a dense one whole, with n^3 operations. "
+        "In Python, one Result answers many queries."
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read a graph, solve it, and print one shortest path."""
-    device = resolve(args.device)
-    graph = read(args)
-    source, target = (
-        vertex_of(graph.labels, getattr(args, name), name.upper()) for name in ("source", "target")
-    )
-    ends: dict[str, object] = {"source": graph.labels[source], "target": graph.labels[target]}
-    none = [("path", f"there is none from {args.source} to {args.target}")]
-    if args.count is not None:
-        _print_several(graph, args, device, (source, target), ends, none)
-        return
-    with labelled(graph.labels):
-        result = shortest_paths(
-            weights_of(graph, args, device),
-            sources=source,
-            method=args.method,
-            config=Config(engine=args.engine),
-            predecessors=True,
-        )
-    path = [graph.labels[vertex] for vertex in result.path(source, target)]
-    found = result.distances[0, target]
-    distance = as_number(found.item(), found.dtype) if path else None
-    edges = len(path) - 1 if path else None
-    facts: dict[str, object] = {**ends, "distance": distance}
-    fields = [
-        ("distance", str(distance)),
-        ("path", " ".join(map(quoted, path))),
-        ("edges", f"{edges}"),
-    ]
-    print_result(args.json, facts | {"path": path, "edges": edges}, fields if path else none)
-
-
-def _print_several(
-    graph: AnyGraph,
-    args: argparse.Namespace,
-    device: torch.device,
-    vertices: tuple[int, int],
-    ends: dict[str, object],
-    none: list[tuple[str, str]],
-) -> None:
-    """Print the shortest paths of --count."""
-    if args.count < 1:
+    """Read a graph, and print its shortest path, or several."""
+    if args.count is not None and args.count < 1:
         raise InputError(f"--count must be at least 1, but is {args.count}; raise it.")
-    if args.method != "auto" or args.engine is not None:
+    if args.count is not None and (args.method != "auto" or args.engine is not None):
         raise InputError(
             "--count has a method of its own, but --method or --engine names another; leave them "
             "out."
         )
-    with labelled(graph.labels):
-        given = sparse_of(graph, args, device)
-        paths = list(islice(shortest_simple_paths(given, *vertices), args.count))
-    facts, fields = list[dict[str, object]](), list[tuple[str, str]]()
-    for weight, path in paths:
-        names = [graph.labels[vertex] for vertex in path]
-        distance = as_number(weight, given.dtype)
-        facts.append({"distance": distance, "path": names, "edges": len(path) - 1})
-        fields += [("distance", str(distance)), ("path", " ".join(map(quoted, names)))]
-    print_result(args.json, ends | {"paths": facts}, fields or none)
+    problem = Problem(args)
+    ends = [vertex_of(problem.labels, getattr(args, name), name.upper()) for name in _ENDS]
+    with problem.labelled():
+        if args.count is None:
+            result = shortest_paths(
+                problem.weights(),
+                sources=ends[0],
+                method=args.method,
+                config=Config(engine=args.engine),
+                predecessors=True,
+            )
+            distance, path = result.distances[0, ends[1]], result.path(*ends)
+            dtype, paths = distance.dtype, [(distance.item(), path)] if path else []
+        else:
+            found = shortest_simple_paths(problem.graph, *ends)
+            dtype, paths = problem.graph.dtype, list(islice(found, args.count))
+    shown: list[dict[str, Any]] = [
+        {"distance": as_number(weight, dtype), "path": problem.names(path), "edges": len(path) - 1}
+        for weight, path in paths
+    ]
+    fields = [("path", "" if shown else f"there is none from {args.source} to {args.target}")]
+    for each in shown:
+        fields += [
+            ("distance", str(each["distance"])),
+            ("path", " ".join(map(quoted, each["path"]))),
+            ("edges", str(each["edges"]) if args.count is None else ""),
+        ]
+    one = shown[0] if shown else {"distance": None, "path": [], "edges": None}
+    facts = one if args.count is None else {"paths": shown}
+    source, target = problem.names(ends)
+    print_result(args.json, {"source": source, "target": target, **facts}, fields)

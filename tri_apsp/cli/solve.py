@@ -2,6 +2,7 @@
 
 import argparse
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,27 +13,13 @@ import torch
 from tri_apsp import engines
 from tri_apsp.api import Result
 from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
-from tri_apsp.cli.graph import (
-    MARK,
-    AnyGraph,
-    add_graph,
-    add_outputs,
-    add_solver,
-    check_outputs,
-    describe_device,
-    describe_graph,
-    dtype_of,
-    edges_of,
-    labelled,
-    read,
-    weights_of,
-    write_result,
-)
+from tri_apsp.cli.graph import AnyGraph, Problem, dtype_of
+from tri_apsp.cli.options import DTYPE, GRAPH, MARK, METHOD, OUTPUTS
 from tri_apsp.configs import Config
-from tri_apsp.console.options import add_device, add_json, byte_count
+from tri_apsp.console.options import DEVICE, ENGINE, add_options, byte_count, json_of, option
 from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
-from tri_apsp.device import resolve, resolve_all
+from tri_apsp.device import describe, resolve_all
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import DenseGraph, SparseGraph, integer_limit, warn_of_rounding
@@ -47,84 +34,95 @@ from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.blocks import distance_blocks
 from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
 
-_KEYS = (
-    "n, edges, method, engine, source (of the configuration, null for a sparse method), exponents "
-    "(whether large products were tried by exponents), device, dtype, seconds (of the solve, "
-    f"without compilation: {SECONDS}; in blocks of rows, of the only run, with compilation), "
-    "ops_per_second (n^3 / seconds, null for a sparse method), resumed (from so many vertices of a "
-    "checkpoint; ops_per_second is then null), reachable_pairs, max_distance, "
-    "sum_distances (these with the diagonal; null if there is no value), unbounded_pairs (through "
-    "a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
-)
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `solve`."""
-    add_graph(parser)
-    add_solver(parser)
-    add_device(parser)
-    add_outputs(parser)
-    add_json(parser, _KEYS)
-    several = parser.add_argument_group(
-        "several devices, and graphs larger than a device",
-        "With one of these, the dense matrix of the graph is solved in blocks of rows, also by one "
-        "device; a sparse graph is mostly solved faster without them. A .npy file is not loaded. "
-        "Rows that do not fit the devices are streamed.",
+    add_options(
+        parser,
+        *GRAPH,
+        METHOD,
+        DTYPE,
+        DEVICE.but(
+            help=f"{DEVICE.settings['help']}; several GPUs: all, or a list such as cuda:0,cuda:1"
+        ),
+        ENGINE,
+        *OUTPUTS,
+        json_of(
+            "n, edges, method, engine, source (of the configuration, null for a sparse method), "
+            "exponents (whether large products were tried by exponents), device, dtype, seconds "
+            f"(of the solve, without compilation: {SECONDS}; in blocks of rows, of the only run, "
+            "with compilation), ops_per_second (n^3 / seconds, null for a sparse method), resumed "
+            "(vertices that a checkpoint had done; ops_per_second is null if there are any), "
+            "reachable_pairs, max_distance, sum_distances (these with the diagonal; null if there "
+            "is no value), unbounded_pairs (through a negative cycle; not reachable_pairs), "
+            "negative_cycle (its vertices, or null)"
+        ),
     )
-    several.add_argument(
-        "--devices", metavar="LIST", help='"all" GPUs, or a list such as cuda:0,cuda:1'
-    )
-    several.add_argument(
-        "--memory",
-        type=byte_count,
-        metavar="SIZE",
-        help="the memory that the solve may take on a device, such as 6GiB; default: what is free",
-    )
-    several.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIR",
-        help="keep the state of the solve in this folder; the same command goes on from it",
-    )
-    several.add_argument(
-        "--every",
-        type=float,
-        metavar="S",
-        help="seconds between two checkpoints, which needs --checkpoint; default: 600",
+    add_options(
+        parser.add_argument_group(
+            "several devices, and graphs larger than a device",
+            "With --device all or a list, even of one GPU, and with --memory or --checkpoint, the "
+            "dense matrix of the graph is solved in blocks of rows; a sparse graph is mostly "
+            "solved faster in the usual way. A .npy file is not read into memory. Rows that do not "
+            "fit the devices are streamed.",
+        ),
+        option(
+            "--memory",
+            type=byte_count,
+            metavar="SIZE",
+            help="the memory that the solve may take on a device, such as 6GiB; default: what is "
+            "free",
+        ),
+        option(
+            "--checkpoint",
+            type=Path,
+            metavar="DIR",
+            help="keep the state of the solve in this folder; the same command continues from it",
+        ),
+        option(
+            "--every",
+            type=float,
+            metavar="S",
+            help="seconds between two checkpoints; needs --checkpoint; default: 600",
+        ),
     )
 
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it, write the distances, and print a summary."""
-    devices = _devices(args)
-    device, config = devices[0], Config(engine=args.engine)
+    devices, config = resolve_all(args.device), Config(engine=args.engine)
+    device = devices[0]
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
-    written = check_outputs(args, "--out", "--predecessors")
-    in_rows = any(x is not None for x in (args.devices, args.memory, args.checkpoint))
+    several = args.device if args.device == "all" or "," in args.device else ""
+    in_rows = any((several, args.memory is not None, args.checkpoint is not None))
     if in_rows and args.method != "auto":
         raise InputError(
-            "--method must not be given with --devices, --memory or --checkpoint, which solve in "
-            "blocks of rows; leave it out."
+            "--method must not be given with several devices, --memory or --checkpoint, which "
+            "solve in blocks of rows; leave it out."
         )
     if args.checkpoint is None and args.every is not None:
         raise InputError("--every needs --checkpoint, but it is not given; name a folder.")
-    graph = read(args)
-    n, labels = graph.n, graph.labels
-    weights = _dense(graph, args) if in_rows else weights_of(graph, args, device)
-    del graph  # a dense one may take as much memory as the weights
-    edges = edges_of(weights)
+    problem = Problem(args, "--out", "--predecessors", devices=devices)
+    n = problem.given.n
+    weights = _dense(problem.given, args) if in_rows else problem.weights()
+    del problem.given  # a dense one may take as much memory as the weights
+    edges = (weights if isinstance(weights, SparseGraph) else DenseGraph(weights)).edges
     options = {
         "method": args.method,
         "config": config,
         "predecessors": args.predecessors is not None,
         "negative_cycles": args.negative_cycles,
     }
-    with labelled(labels, MARK):
-        in_blocks = not in_rows and _needs_blocks(weights, args)
-        compilation, runs = 0.0, 0
+    to_file = args.out is not None and args.out.suffix.lower() == ".npy"
+    in_blocks = not in_rows and to_file and _needs_blocks(weights, args)
+    compilation, timing = 0.0, "the only run, with compilation and allocations"
+    with problem.labelled(MARK):
         if in_rows:
-            result, seconds = timed(partial(_solve_in_rows, weights, args, devices), device)
+            assert isinstance(weights, torch.Tensor)
+            out = args.out if to_file else torch.empty_like(weights)
+            rows = partial(_solve_in_rows, weights, args, device=devices, out=out, **options)
+            result, seconds = timed(rows, device)
         elif in_blocks:
             result, seconds = timed(partial(_solve_in_blocks, weights, args), device)
         else:
@@ -138,20 +136,17 @@ def run(args: argparse.Namespace) -> None:
                     first=partial(call, progress=report),
                     may_repeat=lambda result: result.distances is not weights,
                 )
-    is_written = in_blocks or (in_rows and _is_file_of_rows(args))
-    facts, fields = write_result(result, args, labels, written, is_written=is_written)
+            many = f"median of {counted(runs, 'run')}"
+            timing = many if runs else "first run, with its allocations"
+    if not (in_blocks or (in_rows and to_file)):
+        problem.write(result.distances)
+    facts, fields = problem.summary(result)
     dtype = result.distances.dtype
     _warn_of_rounding(facts["max_distance"], dtype)
-    source, operations, rate = None, None, ""
+    source = None if result.config is None else result.config.source
     resumed = result.plan.resumed if isinstance(result.plan, BlockRowPlan) else 0
-    if result.config is not None:
-        source = result.config.source
-        if not resumed:
-            operations = n**3 / seconds
-            rate = f", {amount(operations)} operations/s"
-    timing = f"median of {counted(runs, 'run')}" if runs else "first run, with its allocations"
-    if in_rows or in_blocks:
-        timing = "the only run, with compilation and allocations"
+    operations = n**3 / seconds if source is not None and not resumed else None
+    rate = "" if operations is None else f", {amount(operations)} operations/s"
     preparation = f"{compilation:.1f} s to compile and load kernels, not counted below"
     head = {
         "n": n,
@@ -171,25 +166,20 @@ def run(args: argparse.Namespace) -> None:
         args.json,
         head | facts,
         [
-            ("graph", describe_graph(args, n, edges)),
+            ("graph", problem.describe(n, edges)),
             ("method", f"{result.plan.method}: {result.plan.reason}{by_exponents}"),
-            ("engine", f"{result.engine} on {describe_device(device)}, {dtype_name(dtype)}"),
+            (
+                "engine",
+                f"{result.engine} on {describe(device).name} ({device}), {dtype_name(dtype)}",
+            ),
             ("tuned", "" if source in (None, "default", "given") else source),
             ("preparation", preparation if compilation > 1 else ""),
             ("resumed", f"from a checkpoint at {resumed / n:.0%}" if resumed else ""),
             ("time", f"{seconds:.4g} s ({timing}){rate}"),
             *fields,
+            ("written", problem.written),
         ],
     )
-
-
-def _devices(args: argparse.Namespace) -> tuple[torch.device, ...]:
-    """Return the devices that the arguments name."""
-    if args.devices is None:
-        return (resolve(args.device),)
-    if args.device != "auto":
-        raise InputError("--device must not be given with --devices; leave one of them out.")
-    return resolve_all(args.devices)
 
 
 def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
@@ -200,8 +190,8 @@ def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
             f"the dense matrix of {graph.n} vertices",
             graph.n**2 * (dtype or torch.float32).itemsize,
             torch.device("cpu"),
-            "leave --devices, --memory and --checkpoint out: then rows go to --out FILE.npy one by "
-            "one",
+            "name one device, without --memory and --checkpoint: then rows go to --out FILE.npy "
+            "one by one",
         )
     if isinstance(graph, SparseGraph):
         graph = DenseGraph(graph.dense())
@@ -210,27 +200,22 @@ def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
     return graph.to_weights(dtype or graph.natural_dtype, "cpu")
 
 
-def _is_file_of_rows(args: argparse.Namespace) -> bool:
-    return args.out is not None and args.out.suffix.lower() == ".npy"
-
-
 def _solve_in_rows(
-    weights: torch.Tensor | SparseGraph, args: argparse.Namespace, devices: tuple[torch.device, ...]
+    weights: torch.Tensor,
+    args: argparse.Namespace,
+    *,
+    device: Sequence[torch.device],
+    **options: Any,
 ) -> Result:
-    """Solve in blocks of rows, with the distances on the CPU or in a .npy file."""
-    assert isinstance(weights, torch.Tensor)
-    out = args.out if _is_file_of_rows(args) else torch.empty_like(weights)
+    """Solve in blocks of rows."""
     every = {} if args.every is None else {"every": args.every}
     request = Request.of(
         weights,
-        out=out,
-        config=Config(engine=args.engine),
-        predecessors=args.predecessors is not None,
-        negative_cycles=args.negative_cycles,
-        device=devices,
+        device=device,
         memory=args.memory,
         checkpoint=None if args.checkpoint is None else Checkpoint(args.checkpoint, **every),
-        in_rows="--devices" if len(devices) == 1 and not (args.memory or args.checkpoint) else "",
+        in_rows="" if args.memory or args.checkpoint or len(device) > 1 else "--device all",
+        **options,
     )
     with progress_bar(not args.json) as report:
         return solve(request, plan_of(request), progress=report)
@@ -240,8 +225,6 @@ def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace)
     """Return whether the distances do not fit the memory, but can be written row by row."""
     return (
         isinstance(weights, SparseGraph)
-        and args.out is not None
-        and args.out.suffix == ".npy"
         and args.predecessors is None
         and args.method in ("auto", *ROW_METHODS)
         and args.engine in (None, engine_name(weights.device, args.method))

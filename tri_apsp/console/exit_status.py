@@ -31,15 +31,13 @@ _OPTIONS = {
     **{
         name: f"--{name}"
         for name in (
-            *("method", "dtype", "device", "engine", "limit", "format", "out", "predecessors"),
+            *("sources", "targets", "method", "dtype", "device", "engine", "limit", "format"),
+            *("out", "predecessors"),
             *("base", "vertices", "columns", "header", "matrix", "missing"),
-            *("devices", "memory", "checkpoint", "every", "page"),
+            *("memory", "checkpoint", "every", "page"),
         )
     },
-    "min_only": "--min-only",
     "negative_cycles": "--negative-cycles",
-    "sources": "--source",
-    "targets": "--target",
     "directed": "--undirected",
 }
 

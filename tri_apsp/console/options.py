@@ -1,28 +1,51 @@
-"""Argument types, and options that several command lines take."""
+"""Options of command lines as values, so that each is described once; types of arguments."""
 
 import argparse
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from tri_apsp.engines import ENGINES
 
 
-def add_device(parser: argparse._ActionsContainer, *, engine: bool = True) -> None:
-    """Add --device and, unless it is not wanted, --engine."""
-    parser.add_argument(
-        "--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N"
-    )
-    if engine:
-        parser.add_argument(
-            "--engine", choices=list(ENGINES), help="default: the best that runs on the device"
-        )
+@dataclass(frozen=True)
+class Option:
+    """An argument of a command line.
+
+    Attributes:
+        names: such as "-o" and "--out", or the name of a positional argument.
+        settings: the others of argparse's add_argument.
+    """
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+
+    def but(self, **settings: Any) -> "Option":
+        """Return the option with other settings, or with more of them."""
+        return Option(self.names, self.settings | settings)
 
 
-def add_json(parser: argparse.ArgumentParser, keys: str) -> None:
-    """Add --json; `keys` is the part of the help that lists the keys of the object."""
-    parser.add_argument(
-        "--json", action="store_true", help=f"print one JSON object instead: {keys}"
-    )
+def option(*names: str, **settings: Any) -> Option:
+    """Return an option, with the arguments of add_argument."""
+    return Option(names, settings)
+
+
+def add_options(parser: argparse._ActionsContainer, *options: Option) -> None:
+    """Add options to a parser or a group."""
+    for each in options:
+        parser.add_argument(*each.names, **each.settings)
+
+
+DEVICE = option(
+    "--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N"
+)
+ENGINE = option("--engine", choices=list(ENGINES), help="default: the best that runs on the device")
+
+
+def json_of(keys: str) -> Option:
+    """Return --json; `keys` is the part of the help that lists the keys of the object."""
+    return option("--json", action="store_true", help=f"print one JSON object instead: {keys}")
 
 
 def at_least(least: int) -> Callable[[str], int]:

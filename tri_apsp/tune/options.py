@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, Parser
-from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.options import DEVICE, ENGINE, add_options, json_of
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import BUDGETS
 from tri_apsp.tuned.records import RECORDS
@@ -57,11 +57,11 @@ def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
     _add_tasks(parser)
     _add_settings(parser)
     _add_actions(parser)
-    add_json(
-        parser,
+    keys = (
         "device, seconds, interrupted, files, results; or the output of the option given instead "
-        "of tuning",
+        "of tuning"
     )
+    add_options(parser, json_of(keys))
     return parser
 
 
@@ -88,7 +88,7 @@ def _add_tasks(parser: Parser) -> None:
         help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is "
         "tuned at that size, and batches that do not fit are skipped; default: those of the effort",
     )
-    add_device(what)
+    add_options(what, DEVICE, ENGINE)
 
 
 def _add_settings(parser: Parser) -> None:

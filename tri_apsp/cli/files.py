@@ -1,42 +1,94 @@
-"""Files of vertices and of pairs, one per line, by the labels of a graph."""
+"""The files that options name: checked before the work; those of vertices and of pairs, one per
+line, by the labels of a graph.
+"""
 
 import argparse
 import csv
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
 
-from tri_apsp.cli.graph import STDIN, opened
+from tri_apsp.cli.options import STDIN
 from tri_apsp.errors import InputError
+from tri_apsp.graphs import DISTANCE_FORMATS, check_output
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.labels import Labels, vertex_of
 from tri_apsp.graphs.text import Text
 from tri_apsp.messages import one_line, shown
 
+P = TypeVar("P", str, Path)
+
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
-def read_texts(args: argparse.Namespace, *options: str) -> dict[str, Text]:
-    """Return the contents of the files that options name, before the graph is read.
+def named(args: argparse.Namespace, options: Iterable[str]) -> dict[str, Any]:
+    """Return the values of the options that are given."""
+    values = {option: getattr(args, option.removeprefix("--")) for option in options}
+    return {option: value for option, value in values.items() if value is not None}
+
+
+def opened(path: P, what: str = "a graph") -> P | BinaryIO:
+    """Return the path of a file, or standard input if that is named."""
+    if str(path) != STDIN:
+        return path
+    if sys.stdin is None:
+        raise InputError(
+            f"{what} must be read from an open file, but standard input is closed; redirect a "
+            "file to it."
+        )
+    return sys.stdin.buffer
+
+
+def check_outputs(
+    args: argparse.Namespace,
+    outputs: Iterable[str],
+    formats: Sequence[str] = DISTANCE_FORMATS,
+    inputs: Iterable[str] = (),
+) -> str:
+    """Check the files that options name, before the work; return them for the result.
+
+    Args:
+        args: of the command line.
+        outputs: options that name files to write.
+        formats: the extensions that these may have.
+        inputs: options that name files to read.
+
+    Raises:
+        InputError: for a file that cannot be written, is the graph or an input, or is named twice.
+    """
+    read, written = {**named(args, inputs), "the graph": args.graph}, named(args, outputs)
+    seen = {Path(path).resolve(): name for name, path in read.items() if str(path) != STDIN}
+    for option, path in written.items():
+        check_output(path, formats)
+        first = seen.setdefault(path.resolve(), option)
+        if first != option:
+            raise InputError(
+                f"{first} and {option} must be two files, but both are {path}; change one."
+            )
+    return ", ".join(map(str, written.values()))
+
+
+def read_texts(args: argparse.Namespace, options: Iterable[str]) -> dict[str, Text]:
+    """Return the contents of the files of vertices that options name, before the graph is read.
 
     Raises:
         InputError: for a file that cannot be read or is empty, and if standard input is named
             twice.
     """
-    paths = {option: getattr(args, option.removeprefix("--")) for option in options}
-    given = {option: str(path) for option, path in paths.items() if path is not None}
-    from_stdin = [name for name, path in {"GRAPH": args.graph, **given}.items() if path == STDIN]
+    given = named(args, options)
+    places = {"GRAPH": args.graph, **given}
+    from_stdin = [name for name, path in places.items() if str(path) == STDIN]
     if len(from_stdin) > 1:
         raise InputError(
-            f"one argument alone must be {STDIN}, standard input, but {' and '.join(from_stdin)} "
+            f"only one argument may be {STDIN}, standard input, but {' and '.join(from_stdin)} "
             "are; name a file."
         )
-    found = dict[str, Text]()
-    for option, path in given.items():
-        place = opened(path, "vertices")
-        source = Source(Path(place) if isinstance(place, str) else place, "txt", "file of vertices")
-        found[option] = source.text("#")
-    return found
+    return {
+        option: Source(opened(path, "vertices"), "txt", "file of vertices").text("#")
+        for option, path in given.items()
+    }
 
 
 def vertices_in(text: Text, labels: Labels, option: str) -> list[int]:

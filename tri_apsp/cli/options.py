@@ -1,0 +1,107 @@
+"""The options that several commands on a graph take, each described once."""
+
+from pathlib import Path
+
+from tri_apsp.console.options import option
+from tri_apsp.graphs import DISTANCE_FORMATS, FORMATS, SPARSE_DTYPES
+from tri_apsp.request import METHOD_CHOICES
+from tri_apsp.semirings import DTYPES, dtype_name
+
+STDIN = "-"
+"""In place of a file: standard input."""
+
+MARK = "--negative-cycles mark"
+"""One of OUTPUTS, for messages."""
+
+ENDINGS = f"the name ends in one of {', '.join(DISTANCE_FORMATS)}"
+"""Of files of distances, for help texts."""
+
+GRAPH = (
+    option(
+        "graph",
+        metavar="GRAPH",
+        help=f"graph file; the name ends in one of {', '.join(f'.{name}' for name in FORMATS)}, "
+        f"also with .gz; {STDIN} is standard input, which needs --format. A .npz may also be a "
+        "file of prepare. Of parallel edges only the lightest counts, and a loop only if it is "
+        "negative, also in the number of edges shown",
+    ),
+    option("--format", choices=FORMATS, help="format of GRAPH; default: by the end of its name"),
+    option(
+        "--vertices",
+        type=int,
+        metavar="N",
+        help="number of vertices of an edge list, numbered from --base; default: the vertices that "
+        "it names",
+    ),
+    option("--base", type=int, choices=[0, 1], help="number of the first of these vertices"),
+    option(
+        "--columns",
+        metavar="S,T[,W]",
+        help="columns of source, target and weight in a text file: names from its first row, or "
+        "numbers from 1",
+    ),
+    option(
+        "--header",
+        action="store_true",
+        default=None,
+        help="the first row of a text file is no edge; above a matrix, it holds labels",
+    ),
+    option(
+        "--matrix",
+        action="store_true",
+        default=None,
+        help="the text file holds a matrix, not an edge list",
+    ),
+    option(
+        "--missing",
+        type=float,
+        metavar="X",
+        help="entry of a matrix as text that means no edge, besides inf",
+    ),
+    option(
+        "--undirected", action="store_true", help="count each edge of the file in both directions"
+    ),
+)
+"""GRAPH, and the options that say how it is read."""
+
+METHOD = option(
+    "--method",
+    default="auto",
+    choices=METHOD_CHOICES,
+    metavar="METHOD",
+    help=f"auto (default), {', '.join(METHOD_CHOICES[1:])}",
+)
+DTYPE = option(
+    "--dtype",
+    choices=[dtype_name(dtype) for dtype in DTYPES],
+    help="default: that of a dense matrix or a prepared graph in GRAPH, else float32",
+)
+SPARSE_DTYPE = DTYPE.but(choices=[dtype_name(dtype) for dtype in SPARSE_DTYPES])
+"""Of a command that solves a sparse graph."""
+
+LIMIT = option(
+    "--limit",
+    type=float,
+    metavar="D",
+    help="longest distance of interest; a longer one counts as no path",
+)
+SOURCES = option("--sources", metavar="S", nargs="+")
+NEGATIVE_CYCLES = option(
+    "--negative-cycles",
+    default="raise",
+    choices=["raise", "mark"],
+    help="raise (default): an error; mark: -inf for pairs with a path through a negative cycle, "
+    "and the distances of all others",
+)
+FILE = option(type=Path, metavar="FILE").settings
+"""What options that name a file have in common."""
+
+PREDECESSORS = option(
+    "--predecessors",
+    **FILE,
+    help="write the predecessor of every vertex on the path from each source, -1 without one: in "
+    ".csv by the label in GRAPH, elsewhere by the number from 0",
+)
+OUT = option("-o", "--out", **FILE, help=f"write the distances; {ENDINGS}")
+OUTPUTS = NEGATIVE_CYCLES, PREDECESSORS, OUT
+"""What `solve` and `sssp` say of their results."""
