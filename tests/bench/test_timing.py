@@ -13,7 +13,14 @@ from clock import Clock
 
 from tri_apsp.arguments import check_weights
 from tri_apsp.bench import timing
-from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
+from tri_apsp.bench.timing import (
+    RUNS,
+    compile_kernels,
+    timed,
+    timed_again,
+    timed_warm,
+    warm_up_size,
+)
 from tri_apsp.configs import Config
 from tri_apsp.dense.plan import plan_dense
 from tri_apsp.plan import Options
@@ -59,6 +66,15 @@ def test_the_median_of_short_runs(sleep):
 @pytest.mark.parametrize(("seconds", "runs"), [(0.7, 1), (0.3, 2), (0.2, 3)])
 def test_runs_end_after_half_a_second(sleep, seconds, runs):
     assert timed_again(lambda: sleep(seconds), CPU) == (runs, pytest.approx(seconds), runs)
+
+
+@pytest.mark.parametrize(
+    ("n", "seconds", "runs"), [(600, 0.01, RUNS), (600, 1.5, 0), (500, 1.5, 1)]
+)
+def test_the_first_run_counts_only_if_it_is_long(sleep, n, seconds, runs):
+    """That of a small graph never does: it may compile kernels."""
+    found = timed_warm(lambda: sleep(seconds), CPU, n)
+    assert found == (1 + runs, pytest.approx(seconds), runs)
 
 
 def test_a_gpu_is_warmed_up_for_half_a_second(sleep, monkeypatch):

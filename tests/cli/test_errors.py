@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from cli.five import FIVE
 
-from tri_apsp.cli import solve as module
-from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, in_options
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, in_options
 from tri_apsp.graphs import GENERATORS
 from tri_apsp.methods import METHODS
 
@@ -90,26 +87,6 @@ def test_outputs_are_checked_before_the_work(refused, save, tmp_path, words, par
     graph = save("g.csv", "# base 0\n0,1,3\n")
     refused([part], *words.format(tmp_path).split())
     assert graph.read_text() == "# base 0\n0,1,3\n"
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "message"),
-    [
-        (KeyboardInterrupt(), INTERRUPTED, "interrupted\n"),
-        (MemoryError(), FAILED, r"error: [^\n]*memory[^\n]*\.\n"),
-    ],
-)
-def test_a_solve_that_is_cut_short_leaves_no_file(
-    cli, five, tmp_path, monkeypatch, error, status, message
-):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr(module, "solve", fail)
-    outcome = cli("solve", five, "-o", tmp_path / "d.npy")
-    assert (outcome.status, outcome.out) == (status, "")
-    assert re.fullmatch(message, outcome.err)
-    assert not (tmp_path / "d.npy").exists()
 
 
 @pytest.mark.parametrize(

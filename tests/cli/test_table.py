@@ -79,11 +79,6 @@ def test_names(cli, save):
     assert found == 'source,"Bari, old"\n"New York",9\nOslo,5\n'
 
 
-def test_large_ids(cli, save):
-    graph, ids = save("g.txt", f"{10**30} 7 1\n"), save("s.txt", f"{10**30}\n")
-    assert cli("table", graph, "--sources", ids).out == f"source,7,{10**30}\n{10**30},1,0\n"
-
-
 def test_standard_input(cli, five, targets, monkeypatch, refused):
     def stdin(text):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
