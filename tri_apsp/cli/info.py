@@ -20,11 +20,13 @@ from tri_apsp.semirings import DTYPES, dtype_name
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `info`."""
-    keys = (
-        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, "
-        "unused with the reasons, save_directory)"
+    add_options(
+        parser,
+        json_of(
+            "machine, versions, engines (usable and unusable, by device), tuned (directories, "
+            "files, unused with the reasons, save_directory)"
+        ),
     )
-    add_options(parser, json_of(keys))
 
 
 def run(args: argparse.Namespace) -> None:

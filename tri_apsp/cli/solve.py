@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser.add_argument_group(
             "several devices, and graphs larger than a device",
-            "With --device all or a list, even of one GPU, and with --memory or --checkpoint, the "
+            "With --device all or several devices, and with --memory or --checkpoint, the "
             "dense matrix of the graph is solved in blocks of rows; a sparse graph is mostly "
             "solved faster in the usual way. A .npy file is not read into memory. Rows that do not "
             "fit the devices are streamed.",
