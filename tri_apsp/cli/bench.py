@@ -15,7 +15,7 @@ from tri_apsp.bench.measure import (
     line,
     measure,
 )
-from tri_apsp.configs import Config
+from tri_apsp.configs import Config, current_method
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least, json_of, option
 from tri_apsp.console.output import command_line, print_fields, print_json
@@ -81,6 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
         option(
             "--method",
+            type=current_method,
             choices=["auto", *METHODS, _REACHABILITY],
             nargs="+",
             default=_METHODS,

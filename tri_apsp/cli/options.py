@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tri_apsp.configs import current_method
 from tri_apsp.console.options import option
 from tri_apsp.graphs import DISTANCE_FORMATS, FORMATS, SPARSE_DTYPES
 from tri_apsp.request import METHOD_CHOICES
@@ -67,6 +68,7 @@ GRAPH = (
 METHOD = option(
     "--method",
     default="auto",
+    type=current_method,
     choices=METHOD_CHOICES,
     metavar="METHOD",
     help=f"auto (default), {', '.join(METHOD_CHOICES[1:])}",
