@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from reports.studies.rows import ORIGIN, StudyRows
-from reports.studies.study import Point, Study, Target
+from reports.studies.study import Platform, Point, Study
 from tri_apsp.device import Device
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
@@ -19,9 +19,9 @@ _H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 232_448, (9
 _SOME_CPU = Device("cpu", "Some CPU", "some-cpu-2-cores", 2, 8 << 30)
 
 
-def target(engine: str) -> Target:
-    """Return a target that looks like an H200, or a CPU of two cores."""
-    return Target(CPU, engine, _SOME_CPU if engine == "cpu" else _H200)
+def platform(engine: str) -> Platform:
+    """Return a platform that looks like an H200, or a CPU of two cores."""
+    return Platform(CPU, engine, _SOME_CPU if engine == "cpu" else _H200)
 
 
 def rows_of(study: Study, folder: Path) -> StudyRows:
