@@ -102,7 +102,7 @@ def test_rows_keep_what_they_are() -> None:
     assert [block.sources.tolist() for block in result.blocks] == [[9], [4], [7, 2]]
     expected = tri_apsp.shortest_paths(graph, sources=[7], predecessors=True)
     assert result.path(7, 30) == expected.path(7, 30)
-    assert "3 devices share the rows" in result.plan.reason
+    assert "3 devices for the rows" in result.plan.reason
 
 
 def test_in_place_and_to_a_file(tmp_path: Path) -> None:
@@ -140,6 +140,38 @@ def test_a_matrix_in_blocks_of_rows_takes_what_one_device_takes() -> None:
         assert result.plan.way == "block rows"
         found = torch.cat([block.distances for block in result.blocks])
         assert torch.equal(found, expected.distances)
+
+
+def test_all_graphs_with_a_negative_cycle_are_named() -> None:
+    batch = BATCH.clone()
+    batch[0, 1, 1] = batch[3, 1, 1] = -1
+    with pytest.raises(tri_apsp.NegativeCycleError) as error:
+        tri_apsp.shortest_paths(batch, device=DEVICES)
+    assert (error.value.batch, error.value.graphs) == (0, (0, 3))
+
+
+@pytest.mark.parametrize(
+    "offsets", [OFFSETS[:-1], OFFSETS.tolist(), torch.tensor([0]), torch.tensor([[0, 49]])]
+)
+def test_offsets_are_checked_before_they_are_shared(offsets: Any) -> None:
+    with pytest.raises(tri_apsp.InputError, match="`offsets` must"):
+        tri_apsp.shortest_paths(VALUES, offsets=offsets, device=DEVICES)
+
+
+def test_in_place_where_only_some_devices_have_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights lie on the second device; a share that is there is solved in place."""
+    there = (torch.device("cpu", 1),)
+    monkeypatch.setattr("tri_apsp.request._home_of", lambda graph: there)
+    monkeypatch.setattr("tri_apsp.request.resolve_all", lambda names: (torch.device("cpu"), *there))
+    given = BATCH.clone()
+    with pytest.raises(tri_apsp.InputError, match="`predecessors` needs weights that stay"):
+        tri_apsp.shortest_paths(given, out=given, predecessors=True, device=DEVICES)
+
+
+def test_weights_of_bool_are_not_solved_in_place() -> None:
+    edges = DENSE < 40
+    with pytest.raises(tri_apsp.InputError, match="`out` must not be weights of bool"):
+        tri_apsp.shortest_paths(edges, out=edges, device=DEVICES)
 
 
 def test_one_row_needs_one_device() -> None:

@@ -148,6 +148,11 @@ class NegativeCycleError(ApspError, ValueError):
         facts = self.vertices, self.batch, labels, self.weight, self.graphs, mark, self.overwritten
         return type(self)(*facts)
 
+    def of_graphs(self, batch: int | None, graphs: Sequence[int]) -> NegativeCycleError:
+        """Return the same error with other indices of graphs."""
+        facts = self.vertices, batch, self.labels, self.weight, graphs, self.mark, self.overwritten
+        return type(self)(*facts)
+
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:
         return type(self), (
             self.vertices,

@@ -175,13 +175,13 @@ class Request:
             is_tensor
             and not is_sparse_graph
             and graph.dim() == 2
-            and all(x is None for x in (sources, targets, limit, sizes))
+            and all(x is None for x in (sources, targets, limit, sizes, offsets))
             and not (nearest or method in _SPARSE_METHODS)
         )
         if not in_rows:
             in_rows = _in_rows_because(graph, devices, is_matrix, out, budget, kept)
         is_shared = len(devices) > 1 and not in_rows
-        is_here = bool(in_rows) or home[0] == devices[0]
+        is_here = bool(in_rows) or home[0] in devices
         overwrite = _is_in_place(out, graph) and is_here  # else the weights are copied first
         if in_rows and not (overwrite or out is None or isinstance(out, torch.Tensor)):
             if isinstance(out, (list, tuple)):
@@ -214,6 +214,8 @@ class Request:
         batch = sparse = matrix = None
         if in_rows:
             if is_matrix:
+                if overwrite:
+                    check_overwrite(graph)
                 graph = numbers_of(_converted(graph, dtype, directed=directed), name)
             matrix = graph if isinstance(graph, NpyFile) else _rows_tensors(graph, name)
         elif is_sparse_graph:

@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from tri_apsp.arguments import DenseBatch
+from tri_apsp.dense.packed_graphs import check_packed
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.messages import counted
 from tri_apsp.plan import Plan, Progress
 from tri_apsp.request import Request
 from tri_apsp.result import Result
@@ -40,6 +42,8 @@ def plan(request: Request, plan_of: Callable[[Request], Plan]) -> SharedPlan:
     """Return the plan of a request for several devices, by those of its equal shares; devices
     beyond the number of rows or graphs have none.
     """
+    if request.offsets is not None:
+        check_packed(request.weights, request.offsets, "graph")
     count = request.graph_count or request.rows
     devices = request.devices[: max(1, count)]
     parts = list[Part]()
@@ -53,7 +57,7 @@ def plan(request: Request, plan_of: Callable[[Request], Plan]) -> SharedPlan:
         method=one.method,
         engine=one.engine,
         config=one.config,
-        reason=f"{one.reason}; {len(parts)} devices share the {what}",
+        reason=f"{one.reason}; {counted(len(parts), 'device')} for the {what}",
         memory=max(part.plan.memory for part in parts),
         parts=tuple(parts),
     )
@@ -64,10 +68,14 @@ def run(request: Request, plan: SharedPlan, solve: SolveOne, progress: Progress 
     first.
     """
     devices = [part.request.devices[0] for part in plan.parts]
-    found = run_ranks(
+    solved = run_ranks(
         devices,
         lambda ranks: _solve_part(plan.parts[ranks.rank], solve, None if ranks.rank else progress),
     )
+    if errors := [each for each in solved if isinstance(each, NegativeCycleError)]:
+        graphs = [graph for error in errors for graph in error.graphs]
+        raise errors[0].of_graphs(errors[0].batch, graphs)
+    found = [each for each in solved if isinstance(each, Result)]
     parts = tuple(
         dataclasses.replace(part, plan=each.plan)
         for part, each in zip(plan.parts, found, strict=True)
@@ -88,26 +96,29 @@ def run(request: Request, plan: SharedPlan, solve: SolveOne, progress: Progress 
     return dataclasses.replace(found[0], **common)
 
 
-def _solve_part(part: Part, solve: SolveOne, progress: Progress | None) -> Result:
-    """Return the result of one device, whose graphs have their numbers in the whole batch."""
-    if not part.request.graph_count:
-        return solve(part.request, part.plan, progress)
+def _solve_part(
+    part: Part, solve: SolveOne, progress: Progress | None
+) -> Result | NegativeCycleError:
+    """Return the result of one device, or the error for a negative cycle; graphs have their numbers
+    in the whole batch.
+    """
+    first, has_graphs = part.first, part.request.graph_count > 0
     try:
         found = solve(part.request, part.plan, progress)
     except NegativeCycleError as error:
-        graphs = [graph + part.first for graph in error.graphs]
-        batch = (error.batch or 0) + part.first
-        raise NegativeCycleError(
-            error.vertices, batch, error.labels, error.weight, graphs, error.mark
-        ) from None
+        if not has_graphs:
+            return error
+        return error.of_graphs((error.batch or 0) + first, [first + each for each in error.graphs])
     except (InputError, DistanceRangeError) as error:
-        raise type(error)(
-            f"of the graphs from {part.first} on, counted from there: {error}"
-        ) from None
+        if not has_graphs:
+            raise
+        raise type(error)(f"of the graphs from {first} on, counted from there: {error}") from None
     cycle = found.negative_cycle
-    if cycle is not None:
-        cycle = dataclasses.replace(cycle, graph=cycle.graph + part.first)
-    return dataclasses.replace(found, negative_cycle=cycle)
+    if cycle is None or not has_graphs:
+        return found
+    return dataclasses.replace(
+        found, negative_cycle=dataclasses.replace(cycle, graph=cycle.graph + first)
+    )
 
 
 def _part(request: Request, device: torch.device, begin: int, end: int) -> Request:

@@ -473,6 +473,16 @@ def test_in_inference_mode(count, memory):
             tri_apsp.shortest_paths(given, **call, **changed)
 
 
+def test_a_file_that_takes_the_place_of_another(tmp_path):
+    np.save(tmp_path / "w.npy", np.zeros((4, 4)))
+    np.save(tmp_path / "other.npy", np.ones((4, 4)))
+    file, rows = NpyFile(tmp_path / "w.npy"), np.empty((2, 4))
+    file.read(0, rows)
+    (tmp_path / "other.npy").replace(tmp_path / "w.npy")
+    with pytest.raises(EOFError, match="is another file than it was"):
+        file.read(2, rows)
+
+
 def test_the_file_of_the_weights(tmp_path):
     path = tmp_path / "w.npy"
     np.save(path, WEIGHTS.numpy())

@@ -98,7 +98,7 @@ def unpack(
     values: torch.Tensor, offsets: torch.Tensor, *, fill: float | int | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """See tri_apsp.unpack."""
-    starts, sizes = _checked(values, offsets, "values")
+    starts, sizes = check_packed(values, offsets, "values")
     engines.choose(values.device)  # which raises if no kernel can run
     fill = fill_of(fill, values.dtype)
     n = int(sizes.max(initial=0))
@@ -139,7 +139,7 @@ def plan_packed(
     Raises:
         InputError: as plan_dense; a tensor or offsets that are not those of packed graphs.
     """
-    starts, sizes = _checked(weights, offsets, "graph")
+    starts, sizes = check_packed(weights, offsets, "graph")
     assert isinstance(weights, torch.Tensor)
 
     dtype = solved_dtype(weights.dtype)
@@ -217,7 +217,7 @@ def packed_gradient(
     """Return the gradient of packed weights by that of their distances, as weights_gradient does;
     all (total,).
     """
-    starts, sizes = _checked(weights, offsets, "weights")
+    starts, sizes = check_packed(weights, offsets, "weights")
     infinity = no_edge(weights.dtype)
     result = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
     for group in _groups(starts, sizes, weights.device):
@@ -248,9 +248,7 @@ def _renumbered(
     if isinstance(error, NegativeCycleError):
         graphs = [int(group.graphs[graph]) for graph in error.graphs]
         number = int(group.graphs[error.batch or 0])
-        return NegativeCycleError(
-            error.vertices, number, error.labels, error.weight, graphs, error.mark
-        )
+        return error.of_graphs(number, graphs)
     if isinstance(error, InputError | DistanceRangeError):  # of the values of some graph
         for graph, matrix, size in zip(group.graphs, padded, group.sizes.tolist(), strict=True):
             alone = check_weights(matrix[:size, :size])
@@ -289,7 +287,7 @@ def _padded_sizes(sizes: np.ndarray) -> np.ndarray:
     return np.where(sizes > 0, -(-sizes // step) * step, 0)
 
 
-def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np.ndarray]:
+def check_packed(values: object, offsets: object, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Check a packed tensor; return where each graph starts, and its size, of int64 on the host."""
     if not isinstance(values, torch.Tensor) or values.layout != torch.strided or values.dim() != 1:
         raise error_for(values, torch.Tensor)(

@@ -53,6 +53,9 @@ class FileLock:
         self._lock = filelock.FileLock(self._path, thread_local=False)
         try:
             self._lock.acquire(timeout=0)
+            while not self._path.exists():  # its holder removed it while this process opened it
+                self._lock.release()
+                self._lock.acquire(timeout=0)
         except filelock.Timeout:
             raise InputError(
                 f"`{name}` must be a path that no other solve writes, but one writes "
@@ -62,7 +65,7 @@ class FileLock:
             pass
 
     def release(self) -> None:
-        """End it."""
+        """Release the lock."""
         if self._lock.is_locked:
             with suppress(OSError):  # Windows removes no open file; there, releasing it does
                 self._path.unlink()
@@ -120,6 +123,7 @@ class NpyFile:
             )
         self.path, self.dtype = path, mapped.dtype
         self._place = path.absolute()
+        self._identity = _identity_of(path.stat())
         self.shape: tuple[int, int] = mapped.shape
         self._begin, self._row = mapped.offset, self.shape[1] * self.dtype.itemsize
         self.is_longer = path.stat().st_size > self._begin + mapped.nbytes
@@ -130,7 +134,7 @@ class NpyFile:
         Raises:
             OSError, EOFError: they cannot be read; the file is shorter than it was.
         """
-        with self._place.open("rb", buffering=0) as file:
+        with self._opened("rb") as file:
             for view, offset in self._parts(first, into):
                 file.seek(offset)
                 while len(view):
@@ -145,11 +149,19 @@ class NpyFile:
         Raises:
             OSError: they cannot be written.
         """
-        with self._place.open("r+b", buffering=0) as file:
+        with self._opened("r+b") as file:
             for view, offset in self._parts(first, values):
                 file.seek(offset)
                 while len(view):
                     view = view[file.write(view) :]
+
+    def _opened(self, mode: str) -> Any:
+        """Open the file, unless another one was renamed to its name."""
+        file = self._place.open(mode, buffering=0)
+        if _identity_of(os.fstat(file.fileno())) != self._identity:
+            file.close()
+            raise EOFError(f"{self.path} is another file than it was")
+        return file
 
     def _parts(self, first: int, rows: npt.NDArray[Any]) -> Iterator[tuple[memoryview, int]]:
         """Yield the bytes of rows, and their place in the file."""
@@ -161,6 +173,10 @@ class NpyFile:
         """Block until the disk has what was written."""
         with self._place.open("r+b", buffering=0) as file:
             os.fsync(file.fileno())
+
+
+def _identity_of(facts: os.stat_result) -> tuple[int, int]:
+    return facts.st_dev, facts.st_ino
 
 
 def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
