@@ -69,7 +69,7 @@ def test_standard_input(five, pack):
     [
         ("solve '{}' >&-", 0, ""),
         ("solve - --format gr <&-", BAD_INPUT, "error: a graph must be read from an open file, "),
-        ("solve -", BAD_INPUT, "error: standard input must come with its format, but none is "),
+        ("solve -", BAD_INPUT, "error: --format must be one of gr, mtx, "),
     ],
 )
 @pytest.mark.slow

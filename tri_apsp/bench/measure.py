@@ -22,7 +22,7 @@ from tri_apsp.engines import boolean
 from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name, no_edge
 
-_LAYOUT = "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>7}  {:>6}"
+_LAYOUT = "{:16}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>7}  {:>6}"
 TITLES = _LAYOUT.format(
     *("operation", "dtype", "sign", "n", "batch", "engine"),
     *("median s", "p20 s", "p80 s", "ops/s", "bound", "scipy", "ratio"),
