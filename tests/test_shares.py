@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "batch": (BATCH, {}),
     "sizes": (BATCH, {"sizes": torch.tensor([7, 40, 0, 23])}),
     "packed": (VALUES, {"offsets": OFFSETS}),
+    "no graphs": (BATCH[:0], {}),
     "no vertices": (torch.empty(0, 0).to_sparse(), {}),
 }
 

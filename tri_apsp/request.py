@@ -305,11 +305,11 @@ class Request:
         return self.batch.n
 
     @property
-    def graph_count(self) -> int:
-        """The number of graphs of a batch, padded or packed; 0 for one graph."""
+    def graph_count(self) -> int | None:
+        """The number of graphs of a batch, padded or packed; None for one graph."""
         if self.offsets is not None:
             return len(self.offsets) - 1
-        return self.batch.count if self.batch is not None and self.is_batch else 0
+        return self.batch.count if self.batch is not None and self.is_batch else None
 
     @property
     def rows(self) -> int:

@@ -44,14 +44,15 @@ def plan(request: Request, plan_of: Callable[[Request], Plan]) -> SharedPlan:
     """
     if request.offsets is not None:
         check_packed(request.weights, request.offsets, "graph")
-    count = request.graph_count or request.rows
+    has_graphs = request.graph_count is not None
+    count = request.rows if request.graph_count is None else request.graph_count
     devices = request.devices[: max(1, count)]
     parts = list[Part]()
     for rank, device in enumerate(devices):
         own = Share(rank, len(devices)).of(count)
         part = _part(request, device, own.start, own.stop)
         parts.append(Part(first=own.start, request=part, plan=plan_of(part)))
-    one, what = parts[0].plan, "graphs" if request.graph_count else "rows"
+    one, what = parts[0].plan, "graphs" if has_graphs else "rows"
     return SharedPlan(
         way="shared",
         method=one.method,
@@ -102,7 +103,7 @@ def _solve_part(
     """Return the result of one device, or the error for a negative cycle; graphs have their numbers
     in the whole batch.
     """
-    first, has_graphs = part.first, part.request.graph_count > 0
+    first, has_graphs = part.first, part.request.graph_count is not None
     try:
         found = solve(part.request, part.plan, progress)
     except NegativeCycleError as error:
@@ -130,7 +131,7 @@ def _part(request: Request, device: torch.device, begin: int, end: int) -> Reque
         ends = request.offsets[begin : end + 1]
         own = slice(*ends[[0, -1]].tolist())
         changes |= {"weights": weights[own].to(device), "offsets": ends.cpu() - own.start}
-    elif request.graph_count:
+    elif request.graph_count is not None:
         assert weights is not None
         assert batch is not None
         sizes = None if batch.sizes is None else batch.sizes[own].to(device)
