@@ -2,14 +2,13 @@
 a call of its own.
 """
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
-from tri_apsp.arguments import DenseBatch
+from tri_apsp.arguments import check_weights
 from tri_apsp.dense.packed_graphs import check_packed
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
@@ -78,12 +77,11 @@ def run(request: Request, plan: SharedPlan, solve: SolveOne, progress: Progress 
         raise errors[0].of_graphs(errors[0].batch, graphs)
     found = [each for each in solved if isinstance(each, Result)]
     parts = tuple(
-        dataclasses.replace(part, plan=each.plan)
-        for part, each in zip(plan.parts, found, strict=True)
+        replace(part, plan=each.plan) for part, each in zip(plan.parts, found, strict=True)
     )
     first = parts[0].plan
     common: dict[str, Any] = {
-        "plan": dataclasses.replace(plan, method=first.method, engine=first.engine, parts=parts),
+        "plan": replace(plan, method=first.method, engine=first.engine, parts=parts),
         "negative_cycle": next((x.negative_cycle for x in found if x.negative_cycle), None),
         "sources": request.sources,
     }
@@ -94,7 +92,7 @@ def run(request: Request, plan: SharedPlan, solve: SolveOne, progress: Progress 
         out = torch.cat([each.distances.cpu() for each in found])
     pred = [each.predecessors.to(out.device) for each in found if each.predecessors is not None]
     common |= {"distances": out, "predecessors": torch.cat(pred) if pred else None}
-    return dataclasses.replace(found[0], **common)
+    return replace(found[0], **common)
 
 
 def _solve_part(
@@ -117,9 +115,7 @@ def _solve_part(
     cycle = found.negative_cycle
     if cycle is None or not has_graphs:
         return found
-    return dataclasses.replace(
-        found, negative_cycle=dataclasses.replace(cycle, graph=cycle.graph + first)
-    )
+    return replace(found, negative_cycle=replace(cycle, graph=cycle.graph + first))
 
 
 def _part(request: Request, device: torch.device, begin: int, end: int) -> Request:
@@ -131,24 +127,19 @@ def _part(request: Request, device: torch.device, begin: int, end: int) -> Reque
         ends = request.offsets[begin : end + 1]
         own = slice(*ends[[0, -1]].tolist())
         changes |= {"weights": weights[own].to(device), "offsets": ends.cpu() - own.start}
-    elif request.graph_count is not None:
+    elif request.graph is None:
         assert weights is not None
         assert batch is not None
+        moved = (weights if request.graph_count is None else weights[own]).to(device)
         sizes = None if batch.sizes is None else batch.sizes[own].to(device)
-        batch = DenseBatch(batch.weights[own].to(device), batched=True, sizes=sizes)
-        changes |= {"weights": weights[own].to(device), "batch": batch}
+        changes |= {"weights": moved, "batch": replace(check_weights(moved), sizes=sizes)}
     else:
+        changes |= {"graph": request.graph.to(device)}
+    if request.graph_count is None:
         vertices = torch.arange(request.n) if request.sources is None else request.sources
         changes |= {"sources": vertices[own]}
-        if request.graph is not None:
-            changes |= {"graph": request.graph.to(device)}
-        else:
-            assert weights is not None
-            assert batch is not None
-            moved = dataclasses.replace(batch, weights=batch.weights.to(device))
-            changes |= {"weights": weights.to(device), "batch": moved}
     if options.overwrite and weights is not None and weights.device != device:
         changes |= {"options": options._replace(overwrite=False), "out": weights[own]}
     elif isinstance(request.out, torch.Tensor):
         changes |= {"out": request.out[own]}
-    return dataclasses.replace(request, **changes)
+    return replace(request, **changes)
