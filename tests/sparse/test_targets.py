@@ -18,6 +18,7 @@ from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.semirings import largest_distance
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
 from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.settle import settle
 
 SOURCES, TARGETS = [7, 0, 7], [5, 60, 5, 1]
 DENSE = "floyd_warshall"
@@ -118,7 +119,7 @@ def test_many_rows_in_out(order: str, sources: range | None) -> None:
 def test_blocks_in_any_order() -> None:
     """Of all vertices, solved together in another order, as processes that share them may do."""
     graph = tri_apsp.prepare(sparse_graph(generate("roads", 300, seed=1)))
-    solver = SparseSolver(graph, plan_sparse(graph, reason="a test"))
+    solver = SparseSolver(settle(graph, plan_sparse(graph, reason="a test")))
     whole = solver.solve(solver.sources).distances
     assert torch.equal(solver.solve(solver.sources.flip(0)).distances, whole.flip(0))
 

@@ -16,6 +16,7 @@ from tri_apsp.sparse.choice import choose
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.settle import settle
 
 # Distances that are held at a time, and sources of a task.
 _VALUES_PER_BLOCK, _PART = 1 << 24, 16
@@ -155,5 +156,5 @@ def _weighted(graph: SparseGraph, starts: torch.Tensor) -> Rows:
         # By equal sums: elimination adds up the floats of a path in another order.
         choice = choose(SparseGraph(graph.n, graph.by_source), len(starts), starts)[0]
     plan = plan_sparse(graph, reason="rows in blocks", choice=choice, sources=starts)
-    solver = SparseSolver(graph, plan)
+    solver = SparseSolver(settle(graph, plan))
     return lambda block: solver.solve(block).distances.cpu()

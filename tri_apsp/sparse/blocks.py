@@ -21,6 +21,7 @@ from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
 from tri_apsp.sparse.row_file import Header, RowFile, is_complete
 from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.settle import settle
 
 # Distances of a block, and the least blocks per process where there are several, unless the caller
 # says how many rows a block has.
@@ -131,7 +132,7 @@ class BlockSolve:
         plan = plan_sparse(
             self.graph, reason="all rows in blocks", choice=self.method, options=self.options
         )
-        solver = SparseSolver(self.graph, plan)
+        solver = SparseSolver(settle(self.graph, plan))
         with solver.memory_for(min(self.rows, self.graph.n)):
             return solver
 

@@ -104,8 +104,7 @@ def choose(
             return "dijkstra", False
         return "elimination", False
     if graph.device.type != "cpu":
-        one = "dijkstra" if edges < _LEAST_GPU_EDGES else "output_parallel"
-        method = one if rows < _LEAST_SOURCES else "many_sources"
+        method = one_row_method(graph) if rows < _LEAST_SOURCES else "many_sources"
         return method, rows >= _least_eliminated_on_gpu(graph) and _has_small_separators(graph)
     if not edges:
         return "many_sources", False
@@ -121,6 +120,12 @@ def choose(
     method = "dijkstra" if is_long else "many_sources"
     pays = levels >= LEAST_LEVELS and rows >= _least_eliminated(graph)
     return method, pays and _has_small_separators(graph)
+
+
+def one_row_method(graph: SparseGraph) -> str:
+    """Return the method for one row, if not by elimination."""
+    on_cpu = graph.device.type == "cpu" or graph.edges < _LEAST_GPU_EDGES
+    return "dijkstra" if on_cpu else "output_parallel"
 
 
 def _least_eliminated(graph: SparseGraph) -> float:

@@ -16,6 +16,7 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SolvedRows, SparseSolver
+from tri_apsp.sparse.settle import settle
 from tri_apsp.sparse.share import WHOLE, Share
 
 # Distances that are held at a time, and rows or columns of a task that adds them up.
@@ -233,7 +234,7 @@ def shared_accessibility(
     )
     farthest = farthest_of(max(several), given.dtype) if len(several) else None
     plan = plan_sparse(given, reason="rows are compared in blocks", limit=farthest)
-    solver = SparseSolver(given, plan)
+    solver = SparseSolver(settle(given, plan))
     if solver.direct_sweeps is not None:
         part, from_source = share.of(given.n), not to_vertex
         found = solver.direct_sweeps.within(most, amounts, from_source=from_source, part=part)
@@ -368,7 +369,7 @@ def _weighted_totals(
     report: Callable[[float], None] | None,
 ) -> Totals:
     n, own = given.n, share.of(given.n)
-    solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
+    solver = SparseSolver(settle(given, plan_sparse(given, reason="rows are summed in blocks")))
     farthest = max(given.heaviest, -given.lowest) * n
     sums_fit = given.dtype.is_floating_point or farthest * n < 2**63
     if solver.direct_sweeps is not None and sums_fit:

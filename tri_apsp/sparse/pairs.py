@@ -16,6 +16,7 @@ from tri_apsp.plan import Options
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.plan import plan_sparse, rows_per_block
 from tri_apsp.sparse.run import SolvedRows, SparseSolver
+from tri_apsp.sparse.settle import settle
 
 
 def paired_distances(
@@ -150,7 +151,7 @@ def _solver(
     plan = plan_sparse(
         graph, reason="pairs", sources=rows, targets=columns, limit=limit, options=options
     )
-    solver = SparseSolver(graph, plan)
+    solver = SparseSolver(settle(graph, plan))
     return solver, rows_per_block(graph.n), of_start, of_end
 
 

@@ -12,21 +12,17 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from tri_apsp import engines
-from tri_apsp.cycles.search import allowance_of
-from tri_apsp.cycles.sparse import Reweighted, SparseComponents, reweight
+from tri_apsp.cycles.sparse import Reweighted
 from tri_apsp.device import synchronize
 from tri_apsp.elimination.base import Sweeps
-from tri_apsp.elimination.prepared import PreparedGraph, ordered
-from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import memory_for
 from tri_apsp.messages import counted
 from tri_apsp.result import Result
 from tri_apsp.semirings import largest_distance, minus_infinity, no_edge
-from tri_apsp.sparse.choice import choose
 from tri_apsp.sparse.engine import SparseEngine
-from tri_apsp.sparse.plan import ROWS, SparsePlan, engine_name, rows_per_block
+from tri_apsp.sparse.plan import ROWS, SparsePlan, rows_per_block
+from tri_apsp.sparse.settle import Settled, settle, settle_nearest
 from tri_apsp.sparse.share import WHOLE
 from tri_apsp.values import raise_out_of_range
 
@@ -66,12 +62,11 @@ def _rows(
     plan: SparsePlan,
     out: torch.Tensor | None = None,
     progress: Callable[[float], None] | None = None,
-    cycle_vertices: int | None = None,
 ) -> Result:
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
     most = ROWS if plan.targets is None else min(ROWS, rows_per_block(graph.n))
-    solver = SparseSolver(graph, plan, cycle_vertices)
+    solver = SparseSolver(settle(graph, plan))
     # Rounds on a GPU, potentials, columns and progress need blocks, whose rows must be copied.
     on_cpu = graph.device.type == "cpu" and graph.lowest == 0
     whole = plan.targets is None and (on_cpu or solver.direct_sweeps is not None)
@@ -110,58 +105,51 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     where several are equally near.
     """
     assert plan.sources is not None
-    n, vertices = graph.n, torch.unique(plan.sources)
-    sweeps = None if plan.options.predecessors else _sweeps_of(graph, plan)
-    if sweeps is not None and graph.sums_fit:
+    n, vertices, limit = graph.n, torch.unique(plan.sources), plan.limit
+    plan, sweeps = settle_nearest(graph, plan)
+    if sweeps is not None:
         row, place = sweeps.nearest(vertices)
-        if plan.limit is not None:
-            beyond = row > plan.limit
+        if limit is not None:
+            beyond = row > limit
             row, place = (
                 row.masked_fill(beyond, no_edge(graph.dtype)),
                 place.masked_fill(beyond, -1),
             )
         none = place < 0
         nearest = vertices.to(place.device)[place.clamp(min=0)].masked_fill(none, -1)
-        distances = row[None] if plan.targets is None else row[None, plan.targets.to(row.device)]
-        ran = dataclasses.replace(plan, method="elimination", engine=sweeps.engine)
-        return Result(distances, ran, sources=vertices, nearest=nearest)
-    on_cpu, limit = graph.device.type == "cpu" and graph.lowest == 0, plan.limit
-    if on_cpu and graph.sums_fit and plan.method == "dijkstra" and not plan.options.predecessors:
+        distances, pred, ran, cycle = row[None], None, plan, None
+    elif (
+        plan.method == "dijkstra"
+        and graph.device.type == "cpu"
+        and graph.lowest == 0
+        and graph.sums_fit
+        and not plan.options.predecessors
+    ):
         from tri_apsp.sparse.cpu import CpuSparseEngine  # which imports Numba
 
         farthest = no_edge(graph.dtype) - 1 if limit is None else limit
         row, nearest = CpuSparseEngine(graph).nearest(vertices, farthest)
-        distances = row[None] if plan.targets is None else row[None, plan.targets]
-        return Result(distances, plan, sources=vertices, nearest=nearest)
-    options = plan.options._replace(predecessors=True)
-    with_source, method = graph.with_source(vertices), plan.method
-    if method == "elimination" and isinstance(graph, PreparedGraph):
-        # Whose order does not have the further vertex.
-        method = choose(with_source, 1)[0]
-    further = dataclasses.replace(
-        plan,
-        method=method,
-        engine=engine_name(graph.device, method),
-        sources=torch.tensor([n]),
-        targets=None,
-        nearest=False,
-        options=options,
-    )
-    result = _rows(with_source, further, cycle_vertices=n)  # no cycle has the further vertex
-    assert result.predecessors is not None
-    distances, pred = (x[:, :n].contiguous() for x in (result.distances, result.predecessors))
-    pred.masked_fill_(pred == n, -1)
-    nearest = _nearest(pred[0], distances[0])
+        distances, pred, ran, cycle = row[None], None, plan, None
+    else:
+        further = dataclasses.replace(
+            plan,
+            sources=torch.tensor([n]),
+            targets=None,
+            nearest=False,
+            options=plan.options._replace(predecessors=True),
+        )
+        settled = settle(graph.with_source(vertices), further, n)  # no cycle has the further vertex
+        solver = SparseSolver(settled)
+        found, pred, _ = solver.solve(solver.sources)
+        assert pred is not None
+        distances, pred = (x[:, :n].contiguous() for x in (found, pred))
+        pred.masked_fill_(pred == n, -1)
+        nearest = _nearest(pred[0], distances[0])
+        ran = dataclasses.replace(plan, method=settled.plan.method, engine=settled.plan.engine)
+        pred, cycle = pred if plan.options.predecessors else None, settled.negative_cycle
     if plan.targets is not None:
         distances = distances[:, plan.targets.to(distances.device)]
-    return dataclasses.replace(
-        result,
-        distances=distances,
-        plan=dataclasses.replace(plan, method=result.method, engine=result.engine),
-        predecessors=pred if plan.options.predecessors else None,
-        sources=vertices,
-        nearest=nearest,
-    )
+    return Result(distances, ran, pred, cycle, vertices, nearest)
 
 
 def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
@@ -196,57 +184,17 @@ class SolvedRows(NamedTuple):
 
 
 class SparseSolver:
-    """Solves rows by a plan. What they share is found once, in the constructor: potentials,
-    negative cycles, and whether the graph stays sparse.
-
-    Args:
-        cycle_vertices: the most vertices of a cycle; None: all.
+    """Solves rows by a final plan.
 
     Attributes:
-        sources: those of the plan, (rows,) of int64 on the CPU.
-        negative_cycle: one that is marked; None if the sources lead to none.
-        plan: the final one, whose method solves.
-
-    Raises:
-        InputError: the method does not solve this graph.
-        NegativeCycleError: a source leads to a negative cycle.
-        DistanceRangeError: a potential does not fit the dtype.
+        plan, sources, sweeps, negative_cycle: as of Settled.
     """
 
-    def __init__(
-        self, graph: SparseGraph, plan: SparsePlan, cycle_vertices: int | None = None
-    ) -> None:
-        self._graph, self._plan = graph, plan
-        self.sources = torch.arange(graph.n) if plan.sources is None else plan.sources
-        engines.choose(graph.device)  # which raises if no kernel can run
-        self._components: SparseComponents | None = None
-        self._reweighted: Reweighted | None = None
-        # Predecessors beside negative weights need potentials.
-        direct = graph.lowest == 0 or not plan.options.predecessors
-        self.sweeps = _sweeps_of(graph, plan) if direct else None
-        if graph.lowest < 0 and self.sweeps is None:
-            allowance = allowance_of(graph.by_source.weights, cycle_vertices or graph.n)
-            while (reweighted := reweight(graph, allowance)) is None:
-                self._components = self._components or SparseComponents(graph, allowance)
-                graph = self._components.remove_from(graph)
-            self._reweighted, graph = reweighted, reweighted.graph
-            self.sweeps = _sweeps_of(graph, plan)
-        reached = None if self._components is None else self._components.first_reached(self.sources)
-        if reached is not None and plan.options.negative_cycles == "raise":
-            raise NegativeCycleError(
-                reached.vertices, labels=self._graph.labels, weight=reached.weight
-            )
-        self.negative_cycle = reached
-        self.plan = plan
-        if self.sweeps is not None:
-            self.plan = dataclasses.replace(plan, method="elimination", engine=self.sweeps.engine)
-        self._solved = graph
-        if self.method == "elimination" and self.sweeps is None:
-            raise InputError(
-                "method 'elimination' needs a graph that stays sparse while vertices are "
-                f"eliminated, as road networks do, but {graph.n} vertices with {graph.edges} edges "
-                'do not; give method="auto".'
-            )
+    def __init__(self, settled: Settled) -> None:
+        self.plan, self.sources, self.sweeps = settled.plan, settled.sources, settled.sweeps
+        self.negative_cycle = settled.negative_cycle
+        self._plan, self._graph, self._solved = settled.plan, settled.given, settled.graph
+        self._reweighted, self._components = settled.reweighted, settled.components
 
     @property
     def direct_sweeps(self) -> Sweeps | None:
@@ -464,17 +412,6 @@ def _engine_of(name: str, graph: SparseGraph) -> SparseEngine:
     from tri_apsp.sparse.triton import TritonSparseEngine  # which needs Triton
 
     return TritonSparseEngine(graph)
-
-
-def _sweeps_of(graph: SparseGraph, plan: SparsePlan) -> Sweeps | None:
-    """Return the sweeps of a graph where its plan eliminates; None if the graph does not stay
-    sparse, or its weights are not for them.
-    """
-    if not (plan.may_eliminate or plan.method == "elimination"):
-        return None
-    if not isinstance(graph, PreparedGraph) or graph.tree is None:
-        graph = ordered(graph, "auto")
-    return graph.sweeps
 
 
 def _trim(predecessors: torch.Tensor, distances: torch.Tensor) -> None:
