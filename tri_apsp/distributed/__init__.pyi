@@ -1,4 +1,3 @@
-from .model import Prediction
 from .plan import BlockRowPlan
 from .processes import shortest_paths
 from .sparse_rows import (
@@ -15,7 +14,6 @@ from .sparse_rows import (
 __all__ = [
     "BlockRowPlan",
     "HopRows",
-    "Prediction",
     "accessibility",
     "closeness",
     "diameter",
