@@ -270,7 +270,6 @@ class TestGpuEnginesInterpreted:
     def _small(self, monkeypatch):
         """Strips of few sources; and one launch at a time, as the interpreter needs."""
         from tri_apsp.engines import triton_predecessors
-        from tri_apsp.engines.portable import PortableEngine
         from tri_apsp.gpu.launcher import Launcher
 
         launch, lock = Launcher.__call__, threading.Lock()
@@ -280,7 +279,7 @@ class TestGpuEnginesInterpreted:
                 launch(*arguments)
 
         monkeypatch.setattr(Launcher, "__call__", locked)
-        monkeypatch.setattr(PortableEngine, "most_searched_whole", 0)
+        monkeypatch.setattr(triton_predecessors, "MOST_SEARCHED_WHOLE", 0)
         monkeypatch.setattr(triton_predecessors, "_WIDTH", 4)
         self.module = triton_predecessors
 

@@ -5,6 +5,7 @@ others, and searches its own rows. Vertices whose predecessors are in doubt need
 them, and the distances from them, which the ranks send each other in parts.
 """
 
+import importlib
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -54,19 +55,22 @@ def find_row_predecessors(
     twice as many for vertices in doubt.
     """
     n, dtype, device = sum(counts), distances.dtype, distances.device
-    engine = engines.make(MatrixSpec(n, dtype, device, nonnegative), config)
+    module = "cpu_predecessors" if device.type == "cpu" else "triton_predecessors"
+    search = importlib.import_module(f"tri_apsp.engines.{module}")
     exchange = _Exchange(ranks, counts)
     largest = None
     if dtype.is_floating_point and not nonnegative:
         largest = exchange.combined(largest_magnitude(distances[None])[None], "max")[0]
     tolerance = tolerance_of(dtype, n, largest)
-    if n <= engine.most_searched_whole:
+    if n <= search.MOST_SEARCHED_WHOLE:
         own = slice(exchange.first, exchange.first + len(distances))
         all_weights, all_distances = (exchange.rows(each)[None] for each in (weights, distances))
+        engine = engines.make(MatrixSpec(n, dtype, device, nonnegative), config)
         return engine.predecessors(all_weights, all_distances, tolerance)[0, own].clone()
     if dtype.is_floating_point:
-        weights, distances = exchange.align(engine.sources_together, weights, distances)
-    return engine.row_predecessors(weights, distances, tolerance, exchange)[exchange.own]
+        weights, distances = exchange.align(search.sources_together(dtype), weights, distances)
+    found: torch.Tensor = search.row_predecessors(weights, distances, tolerance, exchange)
+    return found[exchange.own]
 
 
 class _Exchange(RowExchange):

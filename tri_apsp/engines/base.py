@@ -17,7 +17,6 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.engines.row_exchange import RowExchange
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import (
     KnownRanges,
@@ -299,32 +298,6 @@ class PathOperations(ABC):
         n^3 additions and comparisons, mostly far fewer; a search of that cost for each further edge
         of paths beside cycles of weight 0, until such a search finds few pairs; then n^2 edges per
         source.
-        """
-
-    most_searched_whole: ClassVar[int]
-    """Of graphs of up to this many vertices, each rank finds the predecessors of all rows."""
-
-    @property
-    @abstractmethod
-    def sources_together(self) -> int:
-        """Sources that are searched at a time: of floats, what is found depends on it."""
-
-    @abstractmethod
-    def row_predecessors(
-        self,
-        weights: torch.Tensor,
-        distances: torch.Tensor,
-        tolerance: Tolerance,
-        exchange: RowExchange,
-    ) -> torch.Tensor:
-        """Return the predecessors of rows (rows, n) of one graph, those that predecessors() of the
-        whole graph has.
-
-        Args:
-            weights, distances: (rows, n), those of the vertices from exchange.first on; the
-                distances contiguous. n is more than most_searched_whole.
-            tolerance: of the whole graph.
-            exchange: with the ranks that have the other rows.
         """
 
     def predecessors_by_product(

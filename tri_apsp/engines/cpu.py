@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.configs import CpuConfig
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
-from tri_apsp.engines.cpu_predecessors import SMALL, Constants, RowSearch, find_predecessors
+from tri_apsp.engines.cpu_predecessors import constants_of, find_predecessors
 from tri_apsp.engines.cpu_tasks import (
     Array,
     CpuTask,
@@ -20,7 +20,6 @@ from tri_apsp.engines.cpu_tasks import (
     run_tasks,
     thread_count,
 )
-from tri_apsp.engines.row_exchange import RowExchange
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.gradients import (
     first_minimum,
@@ -28,13 +27,12 @@ from tri_apsp.kernels.cpu.gradients import (
     scatter_to_rows,
     sum_subtrees,
 )
-from tri_apsp.kernels.cpu.predecessors import lanes
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.value_range import find_extremes
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
 from tri_apsp.memory import empty
-from tri_apsp.semirings import dtype_name, floor, no_edge
+from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
 
 # The largest n of graphs that one kernel solves whole, and the most graphs of a task.
@@ -57,7 +55,6 @@ class CpuEngine(Engine):
 
     name = "cpu"
     check_interval = 1 << 28  # a few milliseconds
-    most_searched_whole = SMALL
     config: CpuConfig
 
     def __init__(self, spec: MatrixSpec, config: CpuConfig) -> None:
@@ -185,31 +182,8 @@ class CpuEngine(Engine):
             else self.spec.sizes.numpy().astype(np.intp)
         )
         graphs = weights.contiguous().numpy(), distances.numpy()
-        constants = self._predecessor_constants(tolerance)
+        constants = constants_of(self.spec.dtype, tolerance)
         return torch.from_numpy(find_predecessors(*graphs, sizes, constants, self._threads))
-
-    @property
-    def sources_together(self) -> int:
-        return lanes(np.dtype(dtype_name(self.spec.dtype)))
-
-    def row_predecessors(
-        self,
-        weights: torch.Tensor,
-        distances: torch.Tensor,
-        tolerance: Tolerance,
-        exchange: RowExchange,
-    ) -> torch.Tensor:
-        pred = np.empty(distances.shape, np.int32)
-        rows = weights.contiguous().numpy(), distances.numpy()
-        constants = self._predecessor_constants(tolerance)
-        RowSearch(pred, *rows, pred.shape[1], constants, self._threads, exchange).run()
-        return torch.from_numpy(pred)
-
-    def _predecessor_constants(self, tolerance: Tolerance) -> Constants:
-        value, is_float = self._constants[0].dtype.type, self.spec.dtype.is_floating_point
-        lowest = -float("inf") if is_float else self.floor
-        relative, absolute, *cycle = (value(float(part)) for part in tolerance[:4])
-        return value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1])
 
     def weights_gradient(
         self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor

@@ -5,8 +5,10 @@ thread.
 from typing import Any
 
 import numpy as np
+import torch
 
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
+from tri_apsp.engines.base import Tolerance
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.engines.row_exchange import ALL_ROWS, RowExchange
 from tri_apsp.kernels.cpu.fewest_edges import fewest_edges, reach_rest
 from tri_apsp.kernels.cpu.predecessors import (
@@ -25,6 +27,7 @@ from tri_apsp.kernels.cpu.tight_edges import (
     list_targets,
     mark_tight,
 )
+from tri_apsp.semirings import dtype_name, floor, no_edge
 
 Constants = tuple[Any, Any, tuple[Any, Any], tuple[Any, Any]]
 """What the kernels take beside a graph, as scalars of its dtype: no_edge; a value that no sum is
@@ -36,10 +39,45 @@ SMALL = 64
 COLUMNS.
 """
 
+MOST_SEARCHED_WHOLE = SMALL
+"""Of graphs of up to this many vertices, each rank finds the predecessors of all rows."""
+
 # Small graphs of a task.
 _GRAPHS = 16
 # The share of tight edges from which on it pays to leave out those that are too long to end a path.
 _MANY = 1 / 16
+
+
+def constants_of(dtype: torch.dtype, tolerance: Tolerance) -> Constants:
+    """Return what the kernels take for a graph of a dtype."""
+    value = np.dtype(dtype_name(dtype)).type
+    lowest = -float("inf") if dtype.is_floating_point else floor(dtype)
+    relative, absolute, *cycle = (value(float(part)) for part in tolerance[:4])
+    return value(no_edge(dtype)), value(lowest), (relative, absolute), (cycle[0], cycle[1])
+
+
+def sources_together(dtype: torch.dtype) -> int:
+    """Return how many sources are searched at a time: of floats, what is found depends on it."""
+    return lanes(np.dtype(dtype_name(dtype)))
+
+
+def row_predecessors(
+    weights: torch.Tensor, distances: torch.Tensor, tolerance: Tolerance, exchange: RowExchange
+) -> torch.Tensor:
+    """Return the predecessors of rows (rows, n) of one graph, those that Engine.predecessors of the
+    whole graph has.
+
+    Args:
+        weights, distances: (rows, n), those of the vertices from exchange.first on; the distances
+            contiguous. n is more than MOST_SEARCHED_WHOLE.
+        tolerance: of the whole graph.
+        exchange: with the ranks that have the other rows.
+    """
+    pred = np.empty(distances.shape, np.int32)
+    w, d = weights.contiguous().numpy(), distances.numpy()
+    constants = constants_of(distances.dtype, tolerance)
+    RowSearch(pred, w, d, d.shape[1], constants, thread_count(), exchange).run()
+    return torch.from_numpy(pred)
 
 
 def find_predecessors(

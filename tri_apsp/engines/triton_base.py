@@ -21,13 +21,8 @@ from tri_apsp.engines.base import (
     Update,
     block,
 )
-from tri_apsp.engines.row_exchange import RowExchange
 from tri_apsp.engines.triton_gradients import TritonGradients
-from tri_apsp.engines.triton_predecessors import (
-    find_predecessors,
-    predecessors_workspace,
-    sources_together,
-)
+from tri_apsp.engines.triton_predecessors import find_predecessors, predecessors_workspace
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import ALIGNMENT, pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
@@ -57,7 +52,6 @@ class TritonEngine(TritonGradients, Engine):
     """
 
     config: GpuConfig
-    most_searched_whole = 2048
 
     product_kernel: ClassVar[Any]
     """Its run-time arguments are those of kernels.portable.product._product_kernel, in order, and
@@ -158,20 +152,6 @@ class TritonEngine(TritonGradients, Engine):
             for part in in_parts(weights, distances, sizes.to(torch.int32))
         ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)  # cat would copy a single part
-
-    @property
-    def sources_together(self) -> int:
-        return sources_together(self.spec.dtype)
-
-    def row_predecessors(
-        self,
-        weights: torch.Tensor,
-        distances: torch.Tensor,
-        tolerance: Tolerance,
-        exchange: RowExchange,
-    ) -> torch.Tensor:
-        sizes = torch.tensor([self.spec.n], dtype=torch.int32, device=weights.device)
-        return find_predecessors(weights[None], distances[None], sizes, tolerance, exchange)[0]
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:

@@ -21,6 +21,9 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import fewest_edges, predecessors, tight_edges
 from tri_apsp.semirings import floor, no_edge
 
+MOST_SEARCHED_WHOLE = 2048
+"""Of graphs of up to this many vertices, each rank finds the predecessors of all rows."""
+
 # Rows and columns of a tile of a pass; a bit for each row fits an int32.
 _TILE = (32, 64)
 # Sources in a strip, whose distances are transposed at a time.
@@ -72,7 +75,7 @@ def predecessors_workspace(weights: torch.Tensor) -> float:
 
 
 def sources_together(dtype: torch.dtype) -> int:
-    """Return how many sources are searched at a time."""
+    """Return how many sources are searched at a time: of floats, what is found depends on it."""
     return min(_LANE_BYTES // dtype.itemsize, _WIDTH)
 
 
@@ -84,11 +87,19 @@ def find_predecessors(
     exchange: RowExchange = ALL_ROWS,
 ) -> torch.Tensor:
     """Return the predecessors of graphs whose number one launch takes, with `sizes` (batch,); see
-    Engine.predecessors. With an exchange, of rows of one graph; see Engine.row_predecessors.
+    Engine.predecessors. With an exchange, of rows of one graph; see row_predecessors.
     """
     if exchange.has_all and not distances.numel():
         return torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
     return _PredecessorSearch(weights, distances, sizes, tolerance, exchange).run()
+
+
+def row_predecessors(
+    weights: torch.Tensor, distances: torch.Tensor, tolerance: Tolerance, exchange: RowExchange
+) -> torch.Tensor:
+    """As cpu_predecessors.row_predecessors."""
+    sizes = torch.tensor([distances.shape[1]], dtype=torch.int32, device=weights.device)
+    return find_predecessors(weights[None], distances[None], sizes, tolerance, exchange)[0]
 
 
 @dataclass(frozen=True)
