@@ -243,6 +243,17 @@ def test_an_error_that_only_says_that_another_rank_failed():
         threads.run_ranks([torch.device("cpu")] * 2, run)
 
 
+def test_tensors_are_combined_in_the_order_of_ranks():
+    def combined(ranks):
+        own = torch.tensor([10.0**ranks.rank])
+        found = ranks.combined(own, torch.sub)
+        own.zero_()
+        return found.item()
+
+    assert threads.run_ranks([torch.device("cpu")] * 3, combined) == [1 - 10 - 100] * 3
+    assert threads.run_ranks([torch.device("cpu")], combined) == [1]
+
+
 def test_predecessors_need_no_copy_of_blocks_of_rows():
     call = {"device": ["cpu"] * 2, "predecessors": True}
     blocks = [block.clone() for block in WEIGHTS.split(4)]

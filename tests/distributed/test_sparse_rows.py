@@ -20,7 +20,7 @@ from distributed.ranks import Ranks
 
 import tri_apsp
 from tri_apsp.distributed import process_group, sparse_rows
-from tri_apsp.distributed.communicator import Communicator, SingleRank
+from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import (
     ApspError,
@@ -295,10 +295,7 @@ def test_each_block_is_solved_once(tmp_path: Path, monkeypatch, count: int) -> N
     def write(ranks: Communicator) -> None:
         sparse_rows.write_blocks(ranks, task, path)
 
-    if count == 1:
-        write(SingleRank())
-    else:
-        run_ranks([torch.device("cpu")] * count, write)
+    run_ranks([torch.device("cpu")] * count, write)
     assert sorted(sources) == list(range(60))
     assert left_blocks(path) == 0
     monkeypatch.undo()

@@ -3,7 +3,6 @@
 A rank is a process of torch.distributed, or a thread of this process with a device of its own.
 """
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -75,8 +74,8 @@ class Communicator(ABC):
 
     @abstractmethod
     def gather(self, fact: T) -> list[T]:
-        """Return what each rank gives, from rank 0 on, not to be changed; blocks until all have
-        called it.
+        """Return what each rank gives, of at most 8 MiB as a pickle, from rank 0 on, not to be
+        changed; blocks until all have called it.
 
         Raises:
             RankError: another rank has failed.
@@ -120,6 +119,28 @@ class Communicator(ABC):
                         f"rank 0; {remedy}."
                     )
 
+    def combined(
+        self,
+        own: torch.Tensor,
+        add: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+        device: torch.device | None = None,
+    ) -> torch.Tensor:
+        """Return what all ranks give, tensors of one shape, added in the order of the ranks.
+
+        Args:
+            device: by which tensors travel if the group does not join CPUs; None: that of `own`.
+        """
+        place = self.joined_device(torch.device("cpu"), device or own.device)
+        found = own
+        for owner in range(self.size if own.numel() else 0):
+            if owner == self.rank:  # a copy, since what other threads read must not change
+                part = own.to(place, copy=True, memory_format=torch.contiguous_format)
+            else:
+                part = torch.empty(own.shape, dtype=own.dtype, device=place)
+            self.broadcast(part, owner)()
+            found = add(found, part) if owner else part
+        return found.to(own.device)
+
     def any(self, flag: bool) -> bool:
         """Return whether one of the ranks gives True."""
         return any(self.gather(flag))
@@ -131,21 +152,3 @@ def _outcome(function: Callable[[], T]) -> tuple[T | None, ApspError | None]:
         return function(), None
     except ApspError as error:
         return None, error
-
-
-class SingleRank(Communicator):
-    """One rank."""
-
-    rank, size = 0, 1
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count()
-
-    def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
-        return lambda: None
-
-    def next(self) -> int:
-        return next(self._numbers)
-
-    def gather(self, fact: T) -> list[T]:
-        return [fact]

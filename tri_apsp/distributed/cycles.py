@@ -18,9 +18,6 @@ from tri_apsp.engines.bellman_ford_rounds import search_in_rounds
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.semirings import no_edge
 
-# Sums that are formed at a time.
-_SUMS = 1 << 22
-
 
 class RowCycleSearch(CycleSearch):
     """Searches a graph in rounds, in each of which every rank lowers potentials by its own edges.
@@ -29,10 +26,13 @@ class RowCycleSearch(CycleSearch):
         weights: the rows of this rank.
         first: the vertex of the first of them.
         ranks: this one and the others.
+        device: of this rank.
     """
 
-    def __init__(self, weights: Rows, first: int, ranks: Communicator) -> None:
-        self._weights, self._first, self._ranks = weights, first, ranks
+    def __init__(
+        self, weights: Rows, first: int, ranks: Communicator, device: torch.device
+    ) -> None:
+        self._weights, self._first, self._ranks, self._device = weights, first, ranks, device
         dtype, n = weights.dtype, weights.shape[1]
         allowance = allowance_of_parts(
             lambda: (part[None] for _, part in self._edges()), dtype, n, ranks.gather
@@ -52,16 +52,14 @@ class RowCycleSearch(CycleSearch):
             yield vertex, part
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
-        own = dict[int, float]()
+        own = torch.zeros(len(cycle), dtype=self._weights.dtype)
         for place, vertex in enumerate(cycle):
             row = vertex - self._first
             if 0 <= row < self._weights.shape[0]:
                 target = cycle[(place + 1) % len(cycle)]
-                own[place] = self._weights.rows(row, row + 1)[0, target].item()
-        found: dict[int, float] = {}
-        for edges in self._ranks.gather(own):
-            found |= edges
-        return [found[place] for place in range(len(cycle))]
+                own[place] = self._weights.rows(row, row + 1)[0, target]
+        edges: list[float] = self._ranks.combined(own, torch.add, self._device).tolist()
+        return edges
 
     def _search(
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
@@ -88,72 +86,43 @@ class RowCycleSearch(CycleSearch):
         """Return the least potential of each vertex over edges from `active` ones of its component,
         both parts, and from which; see Relax.
         """
+        from tri_apsp.kernels.cpu.bellman_ford import relax_rows  # with Numba: half a second
+
         infinity = np.inf if self._is_float else np.iinfo(np.int64).max
-        potentials = high.numpy(), low.numpy()
-        least = np.full(self._n, infinity, potentials[0].dtype)
-        rest, parent = np.zeros(self._n, least.dtype), np.full(self._n, -1)
-        step = max(1, _SUMS // self._n)
-        is_active = np.zeros(self._n, bool)
-        is_active[active.numpy()] = True
-        own = slice(self._first, self._first + self._weights.shape[0])
-        for first, part in self._edges(is_active[own]):
-            begin, end = np.searchsorted(active.numpy(), (first, first + len(part)))
-            for start in range(begin, end, step):
-                chosen = active[start : min(start + step, end)]
-                w = part[(chosen - first).to(part.device)].cpu().numpy()
-                found = self._least_of(w, chosen.numpy(), labels, *potentials, allowance)
-                _take_less((least, rest, parent), found)
-        first_rank, *others = self._ranks.gather((least, rest, parent))
-        least, rest, parent = (values.copy() for values in first_rank)
-        for other in others:
-            _take_less((least, rest, parent), other)
-        return torch.from_numpy(least), torch.from_numpy(rest), torch.from_numpy(parent)
-
-    def _least_of(
-        self, w: Array, vertices: Array, labels: Array, high: Array, low: Array, allowance: float
-    ) -> tuple[Array, Array, Array]:
-        """As _relax, of the edges w from `vertices`."""
-        same = (labels[vertices, None] == labels) & (w < no_edge(self._weights.dtype))
-        weights, potentials = w.astype(high.dtype), high[vertices, None]
-        with np.errstate(all="ignore"):
-            total = potentials + weights
-            if not self._is_float:
-                total[~same] = np.iinfo(np.int64).max
-                row = total.argmin(axis=0)
-                columns = np.arange(self._n)
-                return total[row, columns], np.zeros_like(high), vertices[row]
-            # The rounding error of `total`, exactly, and what is too small for it.
-            added = total - potentials
-            rest = low[vertices, None] + allowance * np.abs(weights)
-            rest += (potentials - (total - added)) + (weights - added)
-            rest[np.isnan(rest)] = 0  # where the sum is beyond a float
-            rounded = total
-            total = rounded + rest
-            rest -= total - rounded
-            rest[np.isnan(rest)] = 0
-        total[~same] = np.inf
-        first = total.min(axis=0)
-        rest[total != first] = np.inf
-        row = rest.argmin(axis=0)
-        return first, rest[row, np.arange(self._n)], vertices[row]
+        potentials, device = (high.numpy(), low.numpy()), self._device
+        least = np.full((3, self._n), infinity, potentials[0].dtype)  # and the rest, and from which
+        missing, added = no_edge(self._weights.dtype), least.dtype.type(allowance)
+        is_active = torch.zeros(self._n, dtype=torch.bool)
+        is_active[active] = True
+        own = is_active[self._first : self._first + self._weights.shape[0]]
+        for begin, part in self._weights.parts(own.numpy()):
+            rows = own[begin : begin + len(part)].nonzero().flatten()
+            w = part[rows.to(part.device)].cpu().contiguous().numpy()
+            vertices = (rows + begin + self._first).numpy()
+            relax_rows(w, vertices, labels, w.dtype.type(missing), added, *potentials, least)
+        found = self._ranks.combined(torch.from_numpy(least), _least, device)
+        return found[0], found[1], found[2].to(torch.int64)
 
 
-def _take_less(known: tuple[Array, Array, Array], other: tuple[Array, Array, Array]) -> None:
-    """Replace sums, in two parts, and what belongs to them, where the others are less; of equal
-    ones the first vertex is kept, whatever rank has it.
-    """
-    less = (other[0] < known[0]) | ((other[0] == known[0]) & (other[1] < known[1]))
-    for into, values in zip(known, other, strict=True):
-        np.copyto(into, values, where=less)
+def _least(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return the lesser of sums (3, n), in two parts, and from which vertex they are."""
+    less = (other[0] < one[0]) | ((other[0] == one[0]) & (other[1] < one[1]))
+    return torch.where(less, other, one)
 
 
 def reached(
-    cycle: NegativeCycle, weights: Rows, first: int, ranks: Communicator, *, forward: bool
+    cycle: NegativeCycle,
+    weights: Rows,
+    first: int,
+    ranks: Communicator,
+    device: torch.device,
+    *,
+    forward: bool,
 ) -> torch.Tensor:
     """Return which vertices are reached from a cycle, or reach it: (n,) of bool, on the CPU.
 
     Args:
-        weights, first, ranks: as for RowCycleSearch.
+        weights, first, ranks, device: as for RowCycleSearch.
 
     Cost: in each round, a pass over the rows of vertices that were reached first in the round
         before; or over those of vertices that have not been reached.
@@ -174,5 +143,5 @@ def reached(
             else:
                 columns = part[:, newest.to(part.device)]
                 own_found[own] = (columns < missing).any(dim=1).cpu()
-        newest = torch.stack(ranks.gather(own_found)).any(dim=0) & ~found
+        newest = ranks.combined(own_found, torch.logical_or, device) & ~found
     return found

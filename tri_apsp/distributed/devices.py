@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.device import current
-from tri_apsp.distributed.communicator import Communicator, SingleRank
+from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.distributed.plan import BlockRowPlan, RowSpec, usable_memory
 from tri_apsp.distributed.rows import FileRows, Rows, TensorRows
@@ -57,11 +56,7 @@ def run(request: Request, plan: BlockRowPlan, progress: Progress | None) -> Resu
         shown = progress if ranks.rank == 0 else None
         return solve_rows(ranks, own, target, request, device, plan=plan, progress=shown)
 
-    if len(devices) == 1:
-        with current(devices[0]):
-            found = [solve(SingleRank())]
-    else:
-        found = run_ranks(devices, solve)
+    found = run_ranks(devices, solve)
     place: Any = request.matrix if request.options.overwrite else request.out
     if len(found) > 1 and (place is None or isinstance(place, tuple)):
         return Result.in_blocks(found)

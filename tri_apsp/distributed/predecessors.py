@@ -7,7 +7,7 @@ them, and the distances from them, which the ranks send each other in parts.
 
 import importlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +22,13 @@ from tri_apsp.memory import require_memory
 from tri_apsp.paths.predecessors import tolerance_of
 from tri_apsp.value_range import largest_magnitude
 
+# How what two ranks give is combined.
+_ADD: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "sum": torch.add,
+    "max": torch.maximum,
+    "min": torch.minimum,
+    "any": torch.logical_or,
+}
 # Values of a matrix that are received at a time.
 _RECEIVED = 1 << 26
 
@@ -113,11 +120,9 @@ class _Exchange(RowExchange):
         return [torch.cat(parts) for parts in zip(before, matrices, after, strict=True)]
 
     def combined(self, values: Any, how: Literal["sum", "max", "min", "any"]) -> Any:
-        # A copy, since values that other threads read must not change.
-        is_tensor = isinstance(values, torch.Tensor)
-        own = np.array(values.cpu().numpy() if is_tensor else values)
-        found = getattr(np, how)(self._ranks.gather(own), axis=0)
-        return torch.from_numpy(found).to(values.device) if is_tensor else found
+        if isinstance(values, (np.ndarray, torch.Tensor)):
+            return _like(values, self._ranks.combined(_tensor(values), _ADD[how]))
+        return getattr(np, how)(self._ranks.gather(values))
 
     def joined(self, values: Any) -> Any:
         counts, given = self._ranks.gather(len(values)), _tensor(values)
@@ -127,8 +132,7 @@ class _Exchange(RowExchange):
     def merged(self, starts: Any, ends: Any, *entries: Any) -> tuple[Any, ...]:
         own = [_tensor(values) for values in entries]
         own_starts, own_counts = _tensor(starts), _tensor(ends) - _tensor(starts)
-        gathered = self._ranks.gather(own_counts.cpu().numpy())
-        all_counts = torch.from_numpy(np.stack(gathered)).to(own_counts.device)
+        all_counts = self._collected(own_counts[None], [1] * self._ranks.size)
         totals = all_counts.sum(0)
         all_ends = totals.cumsum(0)
         count = int(all_ends[-1])

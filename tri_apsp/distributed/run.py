@@ -214,7 +214,7 @@ class _Solve(Attempts):
         )
 
     def begin(self, graph: int) -> tuple[CycleSearch, ChangedWeights]:
-        return RowCycleSearch(self.weights, self.first, self.ranks), self.changes
+        return RowCycleSearch(self.weights, self.first, self.ranks, self.device), self.changes
 
     def negative_graphs(self) -> list[int]:
         return [0] if self.is_negative else []
@@ -223,7 +223,9 @@ class _Solve(Attempts):
         search, cycles = self.begun[graph][0], [cycle]
         while cycles:
             after, before = (
-                reached(cycles[0], self.weights, self.first, self.ranks, forward=forward)
+                reached(
+                    cycles[0], self.weights, self.first, self.ranks, self.device, forward=forward
+                )
                 for forward in (True, False)
             )
             self.changes.remove(cycles[:1], after & before, before[:, None], after[None])

@@ -5,7 +5,7 @@ graph, and solves a share of the sources.
 import hashlib
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -407,14 +407,10 @@ def accessibility(
     with group_of(group, "accessibility") as ranks:
         given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
         share = _share(ranks)
-        return _combined(
-            ranks,
-            lambda: measures.shared_accessibility(
-                given, limits, values, share, to_vertex=to_vertex
-            ),
-            given.device,
-            torch.add,
+        own = ranks.together(
+            lambda: measures.shared_accessibility(given, limits, values, share, to_vertex=to_vertex)
         )
+        return ranks.combined(own, torch.add, given.device)
 
 
 def _share(ranks: Communicator) -> Share:
@@ -426,32 +422,15 @@ def _totals(
 ) -> Totals:
     """Return the totals of all ranks; see measures.totals."""
     share = _share(ranks)
-
-    def own() -> torch.Tensor:
-        found = measures.totals(graph, weighted=weighted, from_source=from_source, share=share)
-        return torch.stack(found)
+    own = ranks.together(
+        lambda: measures.totals(graph, weighted=weighted, from_source=from_source, share=share)
+    )
 
     def add(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         farthest = torch.maximum(one[2], other[2])
         return torch.stack((*(one[:2] + other[:2]), farthest))
 
-    return Totals(*_combined(ranks, own, graph.device, add))
-
-
-def _combined(
-    ranks: Communicator,
-    find: Callable[[], torch.Tensor],
-    device: torch.device,
-    add: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-) -> torch.Tensor:
-    """Return what the ranks find on a device, added in their order; all have the same shape."""
-    place = ranks.joined_device(torch.device("cpu"), device)
-    found, own = None, ranks.together(find).contiguous()
-    for owner in range(ranks.size if own.numel() else 0):
-        part = own.to(place) if owner == ranks.rank else torch.empty_like(own, device=place)
-        ranks.broadcast(part, owner)()
-        found = part if found is None else add(found, part)
-    return own if found is None else found.cpu()
+    return Totals(*ranks.combined(torch.stack(own), add, graph.device))
 
 
 def _agreed(

@@ -112,6 +112,24 @@ def bellman_ford(
 
 
 @kernel
+def relax_rows(w, vertices, labels, no_edge, allowance, high, low, least):
+    """Lower least[0] + least[1] to the sums over edges within components from some vertices, whose
+    numbers least[2] receives: of equal sums, the first vertex. See bellman_ford.
+
+    Args:
+        w: [count, n], contiguous, the weights of the edges from `vertices` [count].
+        least: [3, n], of the dtype of the potentials.
+    """
+    for i in range(len(vertices)):
+        k = vertices[i]
+        for j in range(len(labels)):
+            if labels[j] == labels[k] and w[i, j] < no_edge:
+                total = _plus(high[k], low[k], high.dtype.type(w[i, j]), allowance)
+                if total[0] < least[0, j] or (total[0] == least[0, j] and total[1] < least[1, j]):
+                    least[0, j], least[1, j], least[2, j] = total[0], total[1], k
+
+
+@kernel
 def find_cycles(parents, labels, cycles):
     """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where
     one is found first.
