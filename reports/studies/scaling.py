@@ -29,7 +29,7 @@ from tri_apsp.console.output import amount, duration
 from tri_apsp.dense.exponents import do_values_decide
 from tri_apsp.device import Device, cuda_count, describe
 from tri_apsp.distributed.layout import ROW_MULTIPLE, even_counts
-from tri_apsp.distributed.plan import BlockRowPlan, plan_block_rows
+from tri_apsp.distributed.plan import BlockRowPlan, RowSpec
 from tri_apsp.memory import byte_size
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
@@ -152,14 +152,8 @@ def _plan(
     n: int, dtype: torch.dtype, ranks: int, config: CompleteConfig, device: Device
 ) -> BlockRowPlan:
     """Return how rows are solved that are on the host: streamed if they do not fit the devices."""
-    return plan_block_rows(
-        even_counts(n, ranks, device.kind),
-        dtype,
-        torch.device(device.kind),
-        config,
-        memory=int(_SHARE * device.memory),
-        may_stream=True,
-    )
+    counts, memory = even_counts(n, ranks, device.kind), int(_SHARE * device.memory)
+    return RowSpec(counts, dtype, torch.device(device.kind), memory).plan(config)
 
 
 class _ScalingMeasurer(Measurer):

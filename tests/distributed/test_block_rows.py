@@ -15,7 +15,7 @@ from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows, Visit, unchanged
 from tri_apsp.distributed.layout import Layout, even_counts
-from tri_apsp.distributed.plan import plan_block_rows
+from tri_apsp.distributed.plan import RowSpec
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.semirings import distance_range
@@ -163,15 +163,8 @@ def test_a_negative_cycle_is_seen_by_all(ranks):
 
 
 def gpu_plan(rows, threshold, memory=1 << 40):
-    return plan_block_rows(
-        (rows,) * 4,
-        torch.float32,
-        torch.device("cuda"),
-        default_config("nvidia", torch.float32),
-        memory=memory,
-        may_stream=False,
-        threshold=threshold,
-    )
+    spec = RowSpec((rows,) * 4, torch.float32, torch.device("cuda"), memory, source="device")
+    return spec.plan(default_config("nvidia", torch.float32), threshold=threshold)
 
 
 @pytest.mark.parametrize(
@@ -199,14 +192,8 @@ def test_pivot_blocks_are_narrower_where_memory_is_short(threshold):
 
 def test_a_memory_that_is_large_enough_for_a_wider_pivot_block():
     """This one is enough for 2,049 vertices, but not for the 2,048 that fill tiles."""
-    plan = plan_block_rows(
-        even_counts(65536, 4),
-        torch.float32,
-        torch.device("cpu"),
-        default_config("cpu", torch.float32),
-        memory=1_765_361_156,
-        may_stream=True,
-    )
+    spec = RowSpec(even_counts(65536, 4), torch.float32, torch.device("cpu"), 1_765_361_156)
+    plan = spec.plan(default_config("cpu", torch.float32))
     assert plan.memory <= 1_765_361_156
     assert plan.block % 128
 

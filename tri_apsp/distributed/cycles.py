@@ -34,22 +34,17 @@ class RowCycleSearch(CycleSearch):
     ) -> None:
         self._weights, self._first, self._ranks, self._device = weights, first, ranks, device
         dtype, n = weights.dtype, weights.shape[1]
-        allowance = allowance_of_parts(
-            lambda: (part[None] for _, part in self._edges()), dtype, n, ranks.gather
-        )
+        allowance = allowance_of_parts(self._edges, dtype, n, ranks.gather)
         super().__init__(n, dtype, allowance)
 
-    def _edges(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield the rows in parts, without a positive diagonal: the first vertex, and the rows; see
-        Rows.parts.
-        """
-        for begin, part in self._weights.parts(wanted):
-            vertex = self._first + begin
-            diagonal = part[:, vertex:].diagonal()
-            if bool(((diagonal > 0) & (diagonal < no_edge(part.dtype))).any()):
+    def _edges(self) -> Iterator[torch.Tensor]:
+        """Yield the rows in parts (1, rows, n), without a positive diagonal."""
+        for begin, part in self._weights.parts():
+            own = part[:, self._first + begin :].diagonal()
+            if bool(((own > 0) & (own < no_edge(part.dtype))).any()):
                 part = part.clone()
-                part[:, vertex:].diagonal().clamp_(max=0)
-            yield vertex, part
+                part[:, self._first + begin :].diagonal().clamp_(max=0)
+            yield part[None]
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
         own = torch.zeros(len(cycle), dtype=self._weights.dtype)

@@ -11,7 +11,6 @@ matrix: the memory of the host, or a file, may be much slower than the link to t
 """
 
 import bisect
-import dataclasses
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,10 +63,10 @@ class RowSpec(NamedTuple):
         counts: the rows of each rank.
         dtype: of the weights.
         device: that of a rank.
+        memory: the bytes that the solve may take on each device.
         source, target: where the rows are and go: "device", "memory" (of the host) or "file".
         options: as for shortest_paths.
         config: fields that replace those of tri_apsp.tuned.
-        memory: the bytes that the solve may take on each device.
         sharers: the ranks that share the memory of the host.
         checkpoints: whether they are written.
         reason: why the rows are in blocks.
@@ -76,14 +75,14 @@ class RowSpec(NamedTuple):
     counts: tuple[int, ...]
     dtype: torch.dtype
     device: torch.device
-    source: str
-    target: str
-    options: Options
-    config: Config | None
     memory: int
-    sharers: int
-    checkpoints: bool
-    reason: str
+    source: str = "memory"
+    target: str = "memory"
+    options: Options = Options()
+    config: Config | None = None
+    sharers: int = 1
+    checkpoints: bool = False
+    reason: str = "rows in blocks"
 
     @classmethod
     def of(
@@ -104,72 +103,138 @@ class RowSpec(NamedTuple):
             counts,
             weights.dtype,
             device,
+            memory,
             "file" if isinstance(weights, FileRows) else source,
             "file" if isinstance(target, OutFile) else to,
             request.options,
             tuned.with_forced(request.config),
-            memory,
             sharers,
             request.checkpoint is not None,
             request.in_rows,
         )
 
-    def plan(self, *, nonnegative: bool = True, threshold: int | None = None) -> "BlockRowPlan":
+    def plan(
+        self,
+        config: CompleteConfig | None = None,
+        *,
+        nonnegative: bool = True,
+        threshold: int | None = None,
+    ) -> "BlockRowPlan":
         """Return the plan for weights of which none is negative, or for any; see BlockRowSolver.
+
+        Args:
+            config: of the engine, which supports products by exponents; None: the engine is chosen.
 
         Raises:
             TooLargeError: the memory is too small.
             InputError: predecessors of rows that are streamed.
         """
-        n, rows, options, on_cpu = (
-            sum(self.counts),
-            max(self.counts),
-            self.options,
-            self.device.type == "cpu",
-        )
-        on_host, has_target = self.source != "device", self.target != "device"
-        is_padded, is_overwritten = (
-            columns_of(n, self.device) != n,
-            options.overwrite and not has_target,
-        )
-        copies = 0  # of the rows of a rank, besides those that are solved
-        if options.predecessors:
-            is_there = self.source != "file" if on_cpu else not on_host
-            # With negative weights, they may be searched in a copy: without the vertices of
-            # negative cycles, or with potentials.
-            copies += not (is_there and nonnegative)
-        if is_padded and (options.predecessors or not (has_target or is_overwritten)):
-            copies += 1
-        if self.checkpoints and on_cpu:
-            copies += 1
-        reserved = copies * self.dtype.itemsize + options.predecessors * torch.int32.itemsize
-        engine = engines.choose(self.device, self.config, self.dtype)
-        like = torch.empty(0, dtype=self.dtype, device=self.device)
-        if threshold is not None and not are_supported(engine, like):
-            threshold = None
-        call = tuned.call_of(engine, self.device, self.dtype, n=n, nonnegative=nonnegative)
-        plan = plan_block_rows(
-            self.counts,
-            self.dtype,
-            self.device,
-            tuned.config_for_call(call, self.config),
-            memory=self.memory,
-            may_stream=on_host and has_target,
-            in_place=is_overwritten and not is_padded,
-            reserved=reserved * rows * n,
-            nonnegative=nonnegative,
-            threshold=threshold,
-        )
-        if plan.is_streamed and options.predecessors:
+        n, rows = sum(self.counts), max(self.counts)
+        if config is None:
+            engine = engines.choose(self.device, self.config, self.dtype)
+            call = tuned.call_of(engine, self.device, self.dtype, n=n, nonnegative=nonnegative)
+            config = tuned.config_for_call(call, self.config)
+            if not are_supported(engine, torch.empty(0, dtype=self.dtype, device=self.device)):
+                threshold = None
+        columns = columns_of(n, self.device)
+        row = max(1, columns * self.dtype.itemsize)
+        side = 0 if threshold is None else _least_side(threshold, rows, n)
+        of_gpu = _EXPONENTS_BLOCK if side else _GPU_BLOCK
+        share, least, most = _CPU_BLOCK if self.device.type == "cpu" else of_gpu
+        block = max(least, side, min(most, int(share * rows)))
+        block = max(1, min(block // _UNIT * _UNIT or block, rows))
+
+        def needed(width: int, strip: int, slots: int) -> int:
+            """Return the bytes of two panels, of what a block is closed by, of the strips and of
+            the column of one, and of the operands of a product by exponents.
+            """
+            closed = width + closed_columns(width, strip, columns)
+            encoded = _ENCODED * (columns + strip) * width if side else 0
+            own = (closed + strip) * width * self.dtype.itemsize
+            return (2 * width + slots * strip) * row + own + encoded
+
+        memory, strip, slots = self.memory, 0, 0
+        may_stream = self.source != "device" and self.target != "device"
+        # Rows that stay with narrower pivot blocks need no copies, which streamed rows need for
+        # each.
+        kept, narrowest = not (self._is_overwritten and columns == n), side or least
+        reserved = self._reserved(nonnegative)
+        while (total := needed(block, rows, kept) + reserved) > memory and block > narrowest:
+            block = max(narrowest, block // 2 // _UNIT * _UNIT)
+        if total > memory and may_stream:
+            slots = SLOTS
+            strip = min(max(side, _STRIP // row), int(_OF_MEMORY * memory) // row)
+            strip = max(1, min(rows, strip // _UNIT * _UNIT or strip))
+            most = min(_LARGEST, max(ROW_MULTIPLE, n // _PARTS), rows)
+            block = bisect.bisect_right(
+                range(1, most + 1), memory, key=lambda width: needed(width, strip, slots)
+            )
+            whole = block // ROW_MULTIPLE * ROW_MULTIPLE
+            # Fewer vertices may need more memory, since their columns are closed in wider parts.
+            if whole and needed(whole, strip, slots) <= memory:
+                block = whole
+            block = max(1, block)
+            total = needed(block, strip, slots)
+        if total > memory:
+            fewest = min(ROW_MULTIPLE, rows)
+            enough = byte_size(needed(fewest, fewest, SLOTS))
+            what = "a solve in strips of rows"
+            remedy = (
+                f"raise `memory`: {enough} have room for {fewest} rows, of which products are fast"
+            )
+            if not may_stream:
+                what = f"a solve of {rows} rows"
+                remedy = (
+                    "raise `memory`, use more devices, or stream them: give `out`, and weights as "
+                    "one tensor on the CPU or as a file"
+                )
+            raise TooLargeError(
+                f"{what} of {n} vertices must fit the memory of a device, but needs "
+                f"{byte_size(total)} and may take {byte_size(memory)}; {remedy}."
+            )
+        if strip and self.options.predecessors:
             raise InputError(
                 f"`predecessors` needs rows that stay on their devices, but {rows} rows of {n} "
                 "vertices are streamed; raise `memory`, use more devices, or leave predecessors "
                 "out."
             )
-        in_memory = plan.is_streamed and self.target == "file"
-        in_memory &= rows * n * self.dtype.itemsize <= spare_memory(self.device, self.sharers)
-        reason = f"{self.reason}; {plan.reason}"
-        return dataclasses.replace(plan, reason=reason, in_memory=in_memory, spec=self)
+        if not 0 < side <= min(block, strip or rows):  # no product is large enough
+            threshold = None
+        spare = spare_memory(self.device, self.sharers) if strip and self.target == "file" else -1
+        where = "streamed from the host" if strip else "rows stay on their devices"
+        return BlockRowPlan(
+            way="block rows",
+            method="block_rows",
+            engine=config.engine,
+            config=config,
+            reason=f"{self.reason}; {where}",
+            memory=total,
+            exponents=threshold is not None,
+            block=block,
+            strip=strip,
+            slots=slots,
+            in_memory=rows * n * self.dtype.itemsize <= spare,
+            nonnegative=nonnegative,
+            threshold=threshold,
+            spec=self,
+        )
+
+    @property
+    def _is_overwritten(self) -> bool:
+        """Whether rows on a device are solved in their memory."""
+        return self.options.overwrite and self.target == "device"
+
+    def _reserved(self, nonnegative: bool) -> int:
+        """Return the bytes that each device needs besides those of rows that stay there."""
+        n, on_cpu, paths = sum(self.counts), self.device.type == "cpu", self.options.predecessors
+        is_padded = columns_of(n, self.device) != n
+        is_there = self.source != "file" if on_cpu else self.source == "device"
+        # With negative weights, predecessors may be searched in a copy: without the vertices of
+        # negative cycles, or with potentials.
+        copies = int(paths and not (is_there and nonnegative))
+        copies += is_padded and (paths or not (self.target != "device" or self._is_overwritten))
+        copies += self.checkpoints and on_cpu
+        return (copies * self.dtype.itemsize + paths * torch.int32.itemsize) * max(self.counts) * n
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,103 +316,3 @@ def _least_side(threshold: int, rows: int, n: int) -> int:
     """
     side = -(-threshold // 2 // _UNIT) * _UNIT
     return side if side <= rows and rows * side * n >= threshold**3 else 0
-
-
-def plan_block_rows(
-    counts: tuple[int, ...],
-    dtype: torch.dtype,
-    device: torch.device,
-    config: CompleteConfig,
-    *,
-    memory: int,
-    may_stream: bool,
-    in_place: bool = False,
-    reserved: int = 0,
-    nonnegative: bool = True,
-    threshold: int | None = None,
-) -> BlockRowPlan:
-    """Return how rows are solved.
-
-    Args:
-        counts: the rows of each rank.
-        dtype: of the weights.
-        device: that of a rank.
-        config: of the engine.
-        memory: the bytes that a solve may take on each device.
-        may_stream: whether the rows are on the host, before and after the solve.
-        in_place: whether the rows are on the device already, in memory of their own.
-        reserved: bytes that each device needs for what follows the solve.
-        nonnegative, threshold: see BlockRowSolver.
-
-    Raises:
-        TooLargeError: the memory is too small.
-    """
-    n, rows = sum(counts), max(counts)
-    columns = columns_of(n, device)
-    row = max(1, columns * dtype.itemsize)
-    side = 0 if threshold is None else _least_side(threshold, rows, n)
-    of_gpu = _EXPONENTS_BLOCK if side else _GPU_BLOCK
-    share, least, most = _CPU_BLOCK if device.type == "cpu" else of_gpu
-    resident = max(least, side, min(most, int(share * rows)))
-    resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
-
-    def needed(width: int, strip: int, slots: int) -> int:
-        """Return the bytes of two panels, of what a block is closed by, of the strips and of the
-        column of one, and of the operands of a product by exponents.
-        """
-        closed = width + closed_columns(width, strip, columns)
-        encoded = _ENCODED * (columns + strip) * width if side else 0
-        total = (2 * width + slots * strip) * row + (closed + strip) * width * dtype.itemsize
-        return total + encoded
-
-    chosen, streamed, slots = resident, 0, 0
-    # Rows that stay with narrower pivot blocks need no copies, which streamed rows need for each.
-    kept, narrowest = 0 if in_place else 1, side or least
-    while (total := needed(chosen, rows, kept) + reserved) > memory and chosen > narrowest:
-        chosen = max(narrowest, chosen // 2 // _UNIT * _UNIT)
-    if total > memory and may_stream:
-        slots = SLOTS
-        highest = int(_OF_MEMORY * memory) // row
-        streamed = min(max(side, _STRIP // row), highest)
-        streamed = max(1, min(rows, streamed // _UNIT * _UNIT or streamed))
-        most = min(_LARGEST, max(ROW_MULTIPLE, n // _PARTS), rows)
-        chosen = bisect.bisect_right(
-            range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
-        )
-        whole = chosen // ROW_MULTIPLE * ROW_MULTIPLE
-        # Fewer vertices may need more memory, since their columns are closed in wider parts.
-        if whole and needed(whole, streamed, slots) <= memory:
-            chosen = whole
-        chosen = max(1, chosen)
-        total = needed(chosen, streamed, slots)
-    if total > memory:
-        fewest = min(ROW_MULTIPLE, rows)
-        enough = byte_size(needed(fewest, fewest, SLOTS))
-        what = "a solve in strips of rows"
-        remedy = f"raise `memory`: {enough} have room for {fewest} rows, of which products are fast"
-        if not may_stream:
-            what = f"a solve of {rows} rows"
-            remedy = (
-                "raise `memory`, use more devices, or stream them: give `out`, and weights as one "
-                "tensor on the CPU or as a file"
-            )
-        raise TooLargeError(
-            f"{what} of {n} vertices must fit the memory of a device, but needs "
-            f"{byte_size(total)} and may take {byte_size(memory)}; {remedy}."
-        )
-    if not 0 < side <= min(chosen, streamed or rows):  # no product is large enough
-        threshold = None
-    return BlockRowPlan(
-        way="block rows",
-        method="block_rows",
-        engine=config.engine,
-        config=config,
-        reason="streamed from the host" if streamed else "rows stay on their devices",
-        memory=total,
-        exponents=threshold is not None,
-        block=chosen,
-        strip=streamed,
-        slots=slots,
-        nonnegative=nonnegative,
-        threshold=threshold,
-    )
