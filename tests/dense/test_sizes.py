@@ -15,7 +15,7 @@ import torch
 import tri_apsp
 from tri_apsp import DistanceRangeError, InputError, NegativeCycleError, no_edge
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.dense.attempts import Attempt, DenseAttempts
+from tri_apsp.dense.negative_diagonal import Attempt, DenseAttempts
 from tri_apsp.dense.plan import plan_dense
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.methods import METHODS

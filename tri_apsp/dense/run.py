@@ -9,8 +9,8 @@ from tri_apsp import engines
 from tri_apsp.arguments import DenseBatch, check_size_values, check_weights
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import without_unreached
-from tri_apsp.dense.attempts import Attempt, DenseAttempts
 from tri_apsp.dense.exponents import by_exponents, queue_edges_per_vertex, solve_threshold
+from tri_apsp.dense.negative_diagonal import Attempt, DenseAttempts
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
 from tri_apsp.device import current, synchronize

@@ -1,4 +1,4 @@
-"""Attempts to solve dense graphs, of which some have a negative value on the diagonal; see
+"""Dense graphs of which some have a negative value on the diagonal, solved again; see
 cycles.attempts.
 """
 
