@@ -1,63 +1,20 @@
-"""The rows of several ranks equal those of one process, bit for bit where sums are exact."""
+"""What a rank does with its rows, and how it plans that."""
 
 from __future__ import annotations
 
 import itertools
 
-import cases
 import pytest
 import torch
-from distributed.ranks import counts_of
 
 import tri_apsp
 from tri_apsp.configs import default_config
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.communicator import Communicator
-from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows, Visit, unchanged
+from tri_apsp.distributed.device_rows import StreamedRows, Visit, unchanged
 from tri_apsp.distributed.layout import Layout, even_counts
 from tri_apsp.distributed.plan import RowSpec
-from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows
-from tri_apsp.semirings import distance_range
-
-
-def solved(weights, layout, strip=None):
-    """Return the rows of this rank, or None if a diagonal value is negative; streamed in strips of
-    so many rows, or as a whole.
-
-    Walks over a missing edge, and negative ones, end near no_edge; see verify.
-    """
-    with ProcessGroup() as ranks:
-        first = layout.first(ranks.rank)
-        rows = weights[first : first + layout.counts[ranks.rank]].clone()
-
-        def start(begin, part):
-            part[0, :, first + begin :].diagonal().clamp_(max=0)
-
-        if strip is None:
-            start(0, rows[None])
-            device_rows = ResidentRows(rows[None], weights.shape[1])
-        else:
-            like = rows.new_empty(1, 0, weights.shape[1] + 3)
-            host = TensorRows(rows)
-            device_rows = StreamedRows(host, host, start, like, strip=strip, slots=3)
-        config = default_config("cpu", weights.dtype)
-        nonnegative = bool((weights >= 0).all())
-        solver = BlockRowSolver(
-            device_rows,
-            layout,
-            ranks,
-            config,
-            nonnegative=nonnegative,
-            on_solved=lambda begin, part: None,
-        )
-        beyond = distance_range(weights.dtype, negative=not nonnegative).beyond
-        try:
-            if not solver.solve():
-                return None
-        finally:
-            device_rows.close()
-        return rows.masked_fill(rows >= beyond, tri_apsp.no_edge(weights.dtype))
 
 
 class SingleRank(Communicator):
@@ -121,45 +78,6 @@ def test_rows_of_a_pivot_block_are_written_between_those_that_are_multiplied(mon
     # Two strips of each of ten pivot blocks, after which 16 others are multiplied; 18 of the last.
     assert len(own) == 20
     assert all(8 <= after - before <= 10 for before, after in itertools.pairwise(own))
-
-
-@pytest.mark.parametrize("dtype", cases.DTYPES)
-@pytest.mark.parametrize("name", ["random", "negative", "disconnected"])
-def test_as_one_process(ranks, name, dtype):
-    count, group = ranks
-    graphs = {"random": cases.random_graph, "negative": cases.negative_graph}
-    make = graphs.get(name) or cases.CASES["disconnected"]
-    for n, split, block in ((61, "even", 16), (61, "uneven", 7), (130, "even", 64)):
-        weights = cases.tensor(make(n), dtype)
-        layout = Layout(counts_of(n, count, split), block)
-        for strip in (None, 10):
-            found = torch.cat(group.run(solved, weights, layout, strip))
-            assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)
-
-
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_few_vertices(ranks, n):
-    count, group = ranks
-    weights = torch.arange(n * n, dtype=torch.float32).reshape(n, n)
-    found = torch.cat(group.run(solved, weights, Layout(even_counts(n, count), 4)))
-    assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)
-
-
-def test_rounded_floats(ranks):
-    """Within the rounding of sums, and the same bits again."""
-    count, group = ranks
-    weights = torch.rand(90, 90, generator=torch.Generator().manual_seed(2))
-    layout = Layout(even_counts(90, count), 16)
-    first, again = (torch.cat(group.run(solved, weights, layout)) for _ in range(2))
-    assert torch.equal(first, again)
-    torch.testing.assert_close(first, tri_apsp.shortest_paths(weights).distances, rtol=1e-6, atol=0)
-
-
-def test_a_negative_cycle_is_seen_by_all(ranks):
-    count, group = ranks
-    weights = cases.tensor(cases.random_graph(50), torch.int32)
-    weights[40, 3], weights[3, 40] = 1, -2
-    assert group.run(solved, weights, Layout(even_counts(50, count), 8)) == [None] * count
 
 
 def gpu_plan(rows, threshold, memory=1 << 40):

@@ -36,19 +36,43 @@ def solved(weights, counts, in_place=False, **options):
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)
-@pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
-def test_as_one_process(ranks, make, dtype):
+@pytest.mark.parametrize("name", ["random", "negative", "disconnected"])
+def test_as_one_process(ranks, name, dtype):
     count, group = ranks
+    graphs = {"random": cases.random_graph, "negative": cases.negative_graph}
+    make = graphs.get(name) or cases.CASES["disconnected"]
     weights = cases.tensor(make(N), dtype)
     weights[:, 3] = tri_apsp.no_edge(dtype)
     weights[5, 5] = 7
     expected = tri_apsp.shortest_paths(weights).distances
     for split in ("even", "uneven"):
-        for options in ({}, {"in_place": True}):
+        streamed = {"in_place": True, "memory": 24 * N * dtype.itemsize}
+        for options in ({}, {"in_place": True}, streamed):
             counts = counts_of(N, count, split)
             distances, _, sources = zip(*group.run(solved, weights, counts, **options), strict=True)
             assert torch.equal(torch.cat(distances), expected)
             assert torch.cat(sources).tolist() == list(range(N))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_vertices(ranks, n):
+    count, group = ranks
+    weights = torch.arange(n * n, dtype=torch.float32).reshape(n, n)
+    found = group.run(solved, weights, counts_of(n, count, "even"))
+    expected = tri_apsp.shortest_paths(weights).distances
+    assert torch.equal(torch.cat([each[0] for each in found]), expected)
+
+
+def test_rounded_floats(ranks):
+    """Within the rounding of sums, and the same bits again."""
+    count, group = ranks
+    weights = torch.rand(N, N, generator=torch.Generator().manual_seed(2))
+    first, again = (
+        torch.cat([each[0] for each in group.run(solved, weights, counts_of(N, count, "even"))])
+        for _ in range(2)
+    )
+    assert torch.equal(first, again)
+    torch.testing.assert_close(first, tri_apsp.shortest_paths(weights).distances, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
