@@ -153,7 +153,7 @@ class RowSpec(NamedTuple):
             own = (closed + strip) * width * self.dtype.itemsize
             return (2 * width + slots * strip) * row + own + encoded
 
-        memory, strip, slots = self.memory, 0, 0
+        memory, strip = self.memory, 0
         may_stream = self.source != "device" and self.target != "device"
         # Rows that stay with narrower pivot blocks need no copies, which streamed rows need for
         # each.
@@ -162,19 +162,18 @@ class RowSpec(NamedTuple):
         while (total := needed(block, rows, kept) + reserved) > memory and block > narrowest:
             block = max(narrowest, block // 2 // _UNIT * _UNIT)
         if total > memory and may_stream:
-            slots = SLOTS
             strip = min(max(side, _STRIP // row), int(_OF_MEMORY * memory) // row)
             strip = max(1, min(rows, strip // _UNIT * _UNIT or strip))
             most = min(_LARGEST, max(ROW_MULTIPLE, n // _PARTS), rows)
             block = bisect.bisect_right(
-                range(1, most + 1), memory, key=lambda width: needed(width, strip, slots)
+                range(1, most + 1), memory, key=lambda width: needed(width, strip, SLOTS)
             )
             whole = block // ROW_MULTIPLE * ROW_MULTIPLE
             # Fewer vertices may need more memory, since their columns are closed in wider parts.
-            if whole and needed(whole, strip, slots) <= memory:
+            if whole and needed(whole, strip, SLOTS) <= memory:
                 block = whole
             block = max(1, block)
-            total = needed(block, strip, slots)
+            total = needed(block, strip, SLOTS)
         if total > memory:
             fewest = min(ROW_MULTIPLE, rows)
             enough = byte_size(needed(fewest, fewest, SLOTS))
@@ -212,7 +211,6 @@ class RowSpec(NamedTuple):
             exponents=threshold is not None,
             block=block,
             strip=strip,
-            slots=slots,
             in_memory=rows * n * self.dtype.itemsize <= spare,
             nonnegative=nonnegative,
             threshold=threshold,
@@ -245,7 +243,6 @@ class BlockRowPlan(Plan):
     Attributes:
         block: the most vertices of a pivot block.
         strip: rows that are streamed through a device at a time; 0: all rows stay there.
-        slots: strips at a time.
         in_memory: whether streamed rows that go to a file stay in the memory of the host until they
             are solved.
         nonnegative: whether no weight is negative.
@@ -264,7 +261,6 @@ class BlockRowPlan(Plan):
     config: CompleteConfig
     block: int
     strip: int = 0
-    slots: int = 0
     in_memory: bool = False
     resumed: int = 0
     nonnegative: bool = field(default=True, repr=False)
