@@ -10,7 +10,6 @@ from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import SideStream, mark, synchronize
 from tri_apsp.distributed.device_rows import StreamedRows, Visit, unchanged
-from tri_apsp.distributed.plan import SLOTS
 from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.engines import MatrixSpec, Update
 from tri_apsp.methods import METHODS, Observer
@@ -76,7 +75,7 @@ def measure_host(device: torch.device, weights: TensorRows, strip: int) -> float
     visit = Visit(0, min(weights.shape[0], STRIPS * strip), is_first=True)
     target = TensorRows(torch.ones((visit.end, n), dtype=dtype))
     like = torch.empty((1, 0, n), dtype=dtype, device=device)
-    rows = StreamedRows(weights, target, unchanged, like, strip=strip, slots=SLOTS)
+    rows = StreamedRows(weights, target, unchanged, like, strip=strip)
 
     def visit_all() -> None:
         rows.announce([visit])

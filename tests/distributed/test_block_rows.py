@@ -55,7 +55,7 @@ def test_a_failed_rank_is_noticed_within_a_pivot_block():
     rows, strips = torch.ones(40, 40), []
     host = TensorRows(rows)
     streamed = StreamedRows(
-        host, host, lambda begin, part: strips.append(begin), rows[None, :0], strip=4, slots=3
+        host, host, lambda begin, part: strips.append(begin), rows[None, :0], strip=4
     )
     solver = solver_of(streamed, Layout((40,), 20), Failing())
     with pytest.raises(tri_apsp.RankError):
@@ -70,7 +70,7 @@ def test_rows_of_a_pivot_block_are_written_between_those_that_are_multiplied(mon
     monkeypatch.setattr(StreamedRows, "visit", lambda self, visit: iter(()))
     rows = torch.ones(80, 80)
     host = TensorRows(rows)
-    streamed = StreamedRows(host, host, unchanged, rows[None, :0], strip=4, slots=3)
+    streamed = StreamedRows(host, host, unchanged, rows[None, :0], strip=4)
     solver_of(streamed, Layout((80,), 8), SingleRank()).solve()
     streamed.close()
     kept = [visit for visit in announced if visit.keeps]

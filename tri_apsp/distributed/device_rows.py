@@ -16,8 +16,9 @@ from tri_apsp.distributed.rows import Rows, TensorRows
 from tri_apsp.engines import Block, block
 from tri_apsp.semirings import no_edge
 
-# Bytes of a strip that is copied between the host and a device, and strips at a time.
-_STRIP, _SLOTS = 1 << 26, 3
+# Strips at a time: one is read, one is copied to the device, one is changed, one is copied back and
+# written. Bytes of a strip of rows that are loaded or stored at once.
+SLOTS, _STRIP = 4, 1 << 26
 
 Initialize = Callable[[int, Block], None]
 """Called with a row of a rank and the weights (1, rows, columns) from there on: changes them, in
@@ -144,7 +145,7 @@ def load(source: Rows, initialize: Initialize, rows: Block) -> None:
     """Copy rows from the host to the device, and make them those that a solve starts from."""
     visit = Visit(0, source.shape[0], keeps=False, is_first=True)
     strip = _copied_rows(rows)
-    streamed = StreamedRows(source, source, initialize, rows[:, :0], strip=strip, slots=_SLOTS)
+    streamed = StreamedRows(source, source, initialize, rows[:, :0], strip=strip)
     try:
         streamed.announce([visit])
         for begin, part in streamed.visit(visit):
@@ -165,8 +166,7 @@ def store(rows: Block, target: Rows, written: Mark = None) -> None:
     written = written or mark(rows.device)
     stream, strip = SideStream(rows.device), _copied_rows(rows)
     buffers = [
-        torch.empty((strip, rows.shape[2]), dtype=rows.dtype, pin_memory=True)
-        for _ in range(_SLOTS)
+        torch.empty((strip, rows.shape[2]), dtype=rows.dtype, pin_memory=True) for _ in range(SLOTS)
     ]
     writing = deque[Future[None]]()
 
@@ -178,8 +178,8 @@ def store(rows: Block, target: Rows, written: Mark = None) -> None:
     with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write") as pool:
         for number, begin in enumerate(range(0, count, strip)):
             values = rows[0, begin : begin + strip]
-            part = buffers[number % _SLOTS][: len(values)]
-            if len(writing) == _SLOTS:
+            part = buffers[number % SLOTS][: len(values)]
+            if len(writing) == SLOTS:
                 writing.popleft().result()
             copied = stream.run(functools.partial(part.copy_, values, non_blocking=True), written)
             writing.append(pool.submit(write, begin, part, copied))
@@ -234,7 +234,6 @@ class StreamedRows(DeviceRows):
         initialize: called with rows before their first visit: which is the first, and the rows.
         like: a block of their dtype, device and columns, which are at least those of the source.
         strip: rows of a strip.
-        slots: strips at a time.
         intermediate: where rows are kept until their last visit; None: in `target`.
     """
 
@@ -246,7 +245,6 @@ class StreamedRows(DeviceRows):
         like: Block,
         *,
         strip: int,
-        slots: int,
         intermediate: Rows | None = None,
     ) -> None:
         self.like, self.count, self.rows_per_strip = like, source.shape[0], strip
@@ -254,7 +252,7 @@ class StreamedRows(DeviceRows):
         self._intermediate = intermediate or target
         self._n = source.shape[1]
         with torch.inference_mode(False):  # threads without that mode change them too
-            self._slots = [_Slot(like, strip) for _ in range(slots)]
+            self._slots = [_Slot(like, strip) for _ in range(SLOTS)]
         self._to, self._from = SideStream(like.device), SideStream(like.device)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write")

@@ -20,6 +20,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.dense.exponents import are_supported
 from tri_apsp.device import free_memory
+from tri_apsp.distributed.device_rows import SLOTS
 from tri_apsp.distributed.layout import ROW_MULTIPLE
 from tri_apsp.distributed.rows import FileRows, Rows
 from tri_apsp.distributed.target import OutFile, Target
@@ -41,9 +42,8 @@ _GPU_BLOCK, _CPU_BLOCK = (1 / 8, 512, 2048), (1 / 4, 64, 512)
 _EXPONENTS_BLOCK = (1 / 4, 2048, 4096)
 # The largest pivot block of streamed rows, and the least number of them.
 _LARGEST, _PARTS = 16384, 8
-# Bytes of a strip of streamed rows, and strips at a time: one is read, one is copied to the device,
-# one is changed, one is copied back and written.
-_STRIP, SLOTS = 1 << 27, 4
+# Bytes of a strip of streamed rows.
+_STRIP = 1 << 27
 # The share of the free memory of a device that a solve may take.
 _SHARE = 0.95
 # The share of a small memory that a strip may take.

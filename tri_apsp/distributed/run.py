@@ -29,7 +29,6 @@ from tri_apsp.distributed.device_rows import (
 )
 from tri_apsp.distributed.layout import Layout, bounds
 from tri_apsp.distributed.plan import (
-    SLOTS,
     BlockRowPlan,
     RowSpec,
     columns_of,
@@ -275,7 +274,6 @@ class _Solve(Attempts):
                 initialize,
                 self._new_rows(0, columns),
                 strip=plan.strip,
-                slots=SLOTS,
                 intermediate=self.intermediate,
             )
         if self.resident is None:

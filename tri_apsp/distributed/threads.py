@@ -25,7 +25,7 @@ class _Shared:
     def __init__(self, size: int) -> None:
         self.size = size
         self.changed = threading.Condition()
-        self.messages = dict[int, tuple[torch.Tensor, Mark]]()
+        self.messages = dict[int, tuple[torch.Tensor, Mark, int]]()  # and the rank that sent it
         self.readers = dict[int, int]()
         self.facts: list[Any] = [None] * size
         self.numbers = itertools.count()
@@ -43,7 +43,7 @@ class _Shared:
 class _Thread(Communicator):
     def __init__(self, rank: int, shared: _Shared) -> None:
         self.rank, self.size, self._shared = rank, shared.size, shared
-        self._messages, self._own = 0, list[int]()
+        self._messages = 0
         self._streams = dict[torch.device, SideStream]()
 
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
@@ -55,8 +55,7 @@ class _Thread(Communicator):
                     # Each message that some rank has not copied yet takes memory.
                     shared.changed.wait_for(lambda: shared.errors or self._unread() < _UNREAD)
                     self.check()
-                    self._own.append(number)
-                    shared.messages[number] = tensor, mark(tensor.device)
+                    shared.messages[number] = tensor, mark(tensor.device), self.rank
                     shared.readers[number] = self.size - 1
                     shared.changed.notify_all()
             return self.check
@@ -66,7 +65,7 @@ class _Thread(Communicator):
             with shared.changed:
                 shared.changed.wait_for(lambda: shared.errors or number in shared.messages)
                 self.check()
-                source, written = shared.messages[number]
+                source, written, _ = shared.messages[number]
             if source.device not in self._streams:
                 self._streams[source.device] = SideStream(source.device)
             stream = self._streams[source.device]
@@ -81,8 +80,7 @@ class _Thread(Communicator):
 
     def _unread(self) -> int:
         """Return how many messages of this rank some have not copied yet."""
-        self._own = [number for number in self._own if number in self._shared.messages]
-        return len(self._own)
+        return sum(sender == self.rank for _, _, sender in self._shared.messages.values())
 
     def next(self) -> int:
         self.check()
