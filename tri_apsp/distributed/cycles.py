@@ -98,45 +98,33 @@ class RowCycleSearch(CycleSearch):
         found = self._ranks.combined(torch.from_numpy(least), _least, device)
         return found[0], found[1], found[2].to(torch.int64)
 
+    def reached(self, cycle: NegativeCycle, *, forward: bool) -> torch.Tensor:
+        """Return which vertices are reached from a cycle, or reach it: (n,) of bool, on the CPU.
+
+        Cost: in each round, a pass over the rows of vertices that were reached first in the round
+        before; or over those of vertices that have not been reached.
+        """
+        weights, first, missing = self._weights, self._first, no_edge(self._weights.dtype)
+        newest = torch.zeros(self._n, dtype=torch.bool)
+        newest[list(cycle.vertices)] = True
+        found = torch.zeros_like(newest)
+        while bool(newest.any()):
+            found |= newest
+            own_found = torch.zeros_like(found)
+            wanted = newest if forward else ~found
+            for begin, part in weights.parts(wanted[first : first + weights.shape[0]].numpy()):
+                own = slice(first + begin, first + begin + len(part))
+                if forward:
+                    rows = part[newest[own].to(part.device)]
+                    own_found |= (rows < missing).any(dim=0).cpu()
+                else:
+                    columns = part[:, newest.to(part.device)]
+                    own_found[own] = (columns < missing).any(dim=1).cpu()
+            newest = self._ranks.combined(own_found, torch.logical_or, self._device) & ~found
+        return found
+
 
 def _least(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Return the lesser of sums (3, n), in two parts, and from which vertex they are."""
     less = (other[0] < one[0]) | ((other[0] == one[0]) & (other[1] < one[1]))
     return torch.where(less, other, one)
-
-
-def reached(
-    cycle: NegativeCycle,
-    weights: Rows,
-    first: int,
-    ranks: Communicator,
-    device: torch.device,
-    *,
-    forward: bool,
-) -> torch.Tensor:
-    """Return which vertices are reached from a cycle, or reach it: (n,) of bool, on the CPU.
-
-    Args:
-        weights, first, ranks, device: as for RowCycleSearch.
-
-    Cost: in each round, a pass over the rows of vertices that were reached first in the round
-        before; or over those of vertices that have not been reached.
-    """
-    n, missing = weights.shape[1], no_edge(weights.dtype)
-    found = torch.zeros(n, dtype=torch.bool)
-    newest = found.clone()
-    newest[list(cycle.vertices)] = True
-    while bool(newest.any()):
-        found |= newest
-        own_found = torch.zeros_like(found)
-        wanted = newest if forward else ~found
-        for begin, part in weights.parts(wanted[first : first + weights.shape[0]].numpy()):
-            own = slice(first + begin, first + begin + len(part))
-            if forward:
-                rows = part[newest[own].to(part.device)]
-                own_found |= (rows < missing).any(dim=0).cpu()
-            else:
-                columns = part[:, newest.to(part.device)]
-                own_found[own] = (columns < missing).any(dim=1).cpu()
-        newest = ranks.combined(own_found, torch.logical_or, device) & ~found
-    return found

@@ -17,7 +17,7 @@ from tri_apsp.device import describe
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.checkpoint import Checkpoints, State
 from tri_apsp.distributed.communicator import Communicator
-from tri_apsp.distributed.cycles import RowCycleSearch, reached
+from tri_apsp.distributed.cycles import RowCycleSearch
 from tri_apsp.distributed.device_rows import (
     DeviceRows,
     Initialize,
@@ -221,13 +221,9 @@ class _Solve(Attempts):
 
     def remove(self, graph: int, cycle: NegativeCycle) -> None:
         search, cycles = self.begun[graph][0], [cycle]
+        assert isinstance(search, RowCycleSearch)
         while cycles:
-            after, before = (
-                reached(
-                    cycles[0], self.weights, self.first, self.ranks, self.device, forward=forward
-                )
-                for forward in (True, False)
-            )
+            after, before = (search.reached(cycles[0], forward=way) for way in (True, False))
             self.changes.remove(cycles[:1], after & before, before[:, None], after[None])
             cycles = search.run(self.changes.labels)
 
