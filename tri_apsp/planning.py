@@ -36,7 +36,7 @@ def plan_of(request: Request) -> Plan:
     Raises:
         As shortest_paths; other values are not checked.
     """
-    if request.in_rows:
+    if request.block_rows_because:
         from tri_apsp.distributed import devices  # which few calls need
 
         return devices.plan(request)
@@ -58,7 +58,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         result = _run(request, plan, progress)
     except NegativeCycleError as error:
         raise error.reworded(error.mark, request.labels) from None
-    if request.in_rows or result.blocks:
+    if request.block_rows_because or result.blocks:
         return result
     result = dataclasses.replace(result, targets=request.targets, labels=request.labels)
     out = request.weights if request.options.overwrite else request.out
@@ -74,7 +74,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
 def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
     if isinstance(plan, SparsePlan):
         return sparse.run(request.by_edges, plan, out=request.out_there, progress=progress)
-    if request.in_rows:
+    if request.block_rows_because:
         from tri_apsp.distributed import devices
 
         return devices.run(request, plan, progress)  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def select(request: Request, *, read_values: bool) -> Plan:
     """Return what solves a request: without `read_values`, dense weights are taken to have many
     edges and no negative weight.
     """
-    if request.in_rows:
+    if request.block_rows_because:
         return plan_of(request)
     graph, is_dense = request.graph, request.batch is not None
     is_shared = len(request.devices) > 1

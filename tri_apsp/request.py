@@ -83,7 +83,7 @@ class Request:
         batch: the dense weights, unless they are packed.
         graph: the sparse graph, on that device.
         matrix: what is solved in blocks of rows, where it was given; else None.
-        in_rows: why it is; "" if it is not.
+        block_rows_because: why it is; "" if it is not.
         devices: where it is solved; several hold blocks of rows, or share the call.
         labels: of the vertices of a graph that was read from a file.
         offsets: of packed weights.
@@ -102,7 +102,7 @@ class Request:
     batch: DenseBatch | None
     graph: SparseGraph | None
     matrix: Matrix | None
-    in_rows: str
+    block_rows_because: str
     devices: tuple[torch.device, ...]
     labels: Labels | None
     offsets: torch.Tensor | None
@@ -140,14 +140,14 @@ class Request:
         device: Devices | None = None,
         memory: int | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-        in_rows: str = "",
+        block_rows_because: str = "",
         name: str = "graph",
     ) -> Request:
         """Check the arguments of shortest_paths.
 
         Args:
-            in_rows: why the graph is rows of a matrix, in this process or in others; "": the
-                arguments decide.
+            block_rows_because: why the graph is rows of a matrix, in this process or in others;
+                "": the arguments decide.
             name: of the argument `graph`.
 
         Raises:
@@ -178,12 +178,12 @@ class Request:
             and all(x is None for x in (sources, targets, limit, sizes, offsets))
             and not (nearest or method in _SPARSE_METHODS)
         )
-        if not in_rows:
-            in_rows = _in_rows_because(graph, devices, is_matrix, out, budget, kept)
-        is_shared = len(devices) > 1 and not in_rows
-        is_here = bool(in_rows) or home[0] in devices
+        if not block_rows_because:
+            block_rows_because = _block_rows_because(graph, devices, is_matrix, out, budget, kept)
+        is_shared = len(devices) > 1 and not block_rows_because
+        is_here = bool(block_rows_because) or home[0] in devices
         overwrite = _is_in_place(out, graph) and is_here  # else the weights are copied first
-        if in_rows and not (overwrite or out is None or isinstance(out, torch.Tensor)):
+        if block_rows_because and not (overwrite or out is None or isinstance(out, torch.Tensor)):
             if isinstance(out, (list, tuple)):
                 raise InputTypeError(
                     "`out` may be a list only if it has the blocks of `graph`, which are then "
@@ -192,7 +192,7 @@ class Request:
             to_path(out, "out", or_tensor=True)
         options = Options(overwrite, check, predecessors, negative_cycles)
         check_options(options)
-        if in_rows or offsets is not None or sizes is not None or overwrite or not check:
+        if block_rows_because or offsets is not None or sizes is not None or overwrite or not check:
             given = {
                 "sources": sources is not None,
                 "directed=False": not directed,
@@ -206,13 +206,13 @@ class Request:
                 "a sparse graph": is_sparse_graph,
             }
             names = {option for option, is_given in given.items() if is_given}
-            if in_rows:
-                _refuse_in_rows(names, method, in_rows, is_matrix=is_matrix)
+            if block_rows_because:
+                _refuse_block_rows(names, method, block_rows_because, is_matrix=is_matrix)
             _refuse_combinations(names)
         if is_shared and is_tensor and needs_operation(graph, sizes):
             raise operation_error("device", "name one device.")
         batch = sparse = matrix = None
-        if in_rows:
+        if block_rows_because:
             if is_matrix:
                 if overwrite:
                     check_overwrite(graph)
@@ -240,11 +240,11 @@ class Request:
             if isinstance(offsets, torch.Tensor) and offsets.device.type != "cpu":
                 offsets = offsets.to(devices[0])
         request = cls(
-            weights=None if is_sparse_graph or in_rows else graph,
+            weights=None if is_sparse_graph or block_rows_because else graph,
             batch=batch,
             graph=sparse,
             matrix=matrix,
-            in_rows=in_rows,
+            block_rows_because=block_rows_because,
             devices=devices,
             labels=labels,
             offsets=offsets,
@@ -266,7 +266,7 @@ class Request:
             option = "limit" if limit is not None else "targets"
             raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
         # Planning refuses packed graphs that are no tensor, and what blocks of rows do not take.
-        if request.out is not None and not in_rows and (is_sparse_graph or is_tensor):
+        if request.out is not None and not block_rows_because and (is_sparse_graph or is_tensor):
             request._check_out()
         return request
 
@@ -405,7 +405,7 @@ def _refuse_combinations(given: set[str]) -> None:
                 )
 
 
-def _refuse_in_rows(given: set[str], method: str, in_rows: str, *, is_matrix: bool) -> None:
+def _refuse_block_rows(given: set[str], method: str, because: str, *, is_matrix: bool) -> None:
     """Refuse what blocks of rows do not take."""
     refused = _NOT_IN_ROWS if is_matrix else _NOT_IN_FILES
     wrong = sorted(name for name in given if name.split("=")[0] in refused)
@@ -413,12 +413,12 @@ def _refuse_in_rows(given: set[str], method: str, in_rows: str, *, is_matrix: bo
         wrong.append("method")
     if wrong:
         raise InputError(
-            f"`{wrong[0]}` must not be given with {in_rows}, where one whole dense matrix is "
+            f"`{wrong[0]}` must not be given with {because}, where one whole dense matrix is "
             "solved in blocks of rows; leave one of them out."
         )
 
 
-def _in_rows_because(
+def _block_rows_because(
     graph: Any,
     devices: tuple[torch.device, ...],
     is_matrix: bool,

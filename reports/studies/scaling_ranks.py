@@ -297,7 +297,7 @@ class _Rank:
         target = TensorRows(rows) if rows.device.type == "cpu" else None
         size = self._problem.n**2 * self._dtype.itemsize
         memory = int(STREAMED_SHARE * size) if kind == ProblemKind.STREAMED else None
-        request = Request.of(rows, out=rows, memory=memory, in_rows="a study")
+        request = Request.of(rows, out=rows, memory=memory, block_rows_because="a study")
         ranks = _TimedGroup(self._group, device)
         with ranks, nullcontext() if kind == ProblemKind.EXPONENTS else direct_products():
             result = solve_rows(ranks, TensorRows(rows), target, request, device)

@@ -141,7 +141,7 @@ def solved(
 
     def solve(ranks):
         own = parts[ranks.rank]
-        request = Request.of(own, predecessors=True, in_rows="a test", **options)
+        request = Request.of(own, predecessors=True, block_rows_because="a test", **options)
         return run.solve_rows(ranks, TensorRows(own), None, request, own.device)
 
     return run_ranks([weights.device] * len(counts), solve)
@@ -219,7 +219,7 @@ def solved_by_processes(weights: torch.Tensor, counts: Sequence[int]) -> torch.T
     """Return the predecessors of this process."""
     with ProcessGroup() as ranks:
         own = weights.split(list(counts))[ranks.rank]
-        request = Request.of(own, predecessors=True, in_rows="a test")
+        request = Request.of(own, predecessors=True, block_rows_because="a test")
         return run.solve_rows(ranks, TensorRows(own), None, request, own.device).predecessors
 
 

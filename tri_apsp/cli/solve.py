@@ -95,8 +95,8 @@ def run(args: argparse.Namespace) -> None:
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
     several = args.device if args.device == "all" or "," in args.device else ""
-    in_rows = any((several, args.memory is not None, args.checkpoint is not None))
-    if in_rows and args.method != "auto":
+    in_block_rows = any((several, args.memory is not None, args.checkpoint is not None))
+    if in_block_rows and args.method != "auto":
         raise InputError(
             "--method must not be given with several devices, --memory or --checkpoint, which "
             "solve in blocks of rows; leave it out."
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--every needs --checkpoint, but it is not given; name a folder.")
     problem = Problem(args, "--out", "--predecessors", devices=devices)
     n = problem.given.n
-    weights = _dense(problem.given, args) if in_rows else problem.weights()
+    weights = _dense(problem.given, args) if in_block_rows else problem.weights()
     del problem.given  # a dense one may take as much memory as the weights
     edges = (weights if isinstance(weights, SparseGraph) else DenseGraph(weights)).edges
     options = {
@@ -115,13 +115,13 @@ def run(args: argparse.Namespace) -> None:
         "negative_cycles": args.negative_cycles,
     }
     to_file = args.out is not None and args.out.suffix.lower() == ".npy"
-    in_blocks = not in_rows and to_file and _needs_blocks(weights, args)
+    in_blocks = not in_block_rows and to_file and _needs_blocks(weights, args)
     compilation, timing = 0.0, "the only run, with compilation and allocations"
     with problem.labelled(MARK):
-        if in_rows:
+        if in_block_rows:
             assert isinstance(weights, torch.Tensor)
             out = args.out if to_file else torch.empty_like(weights)
-            rows = partial(_solve_in_rows, weights, args, device=devices, out=out, **options)
+            rows = partial(_solve_block_rows, weights, args, device=devices, out=out, **options)
             result, seconds = timed(rows, device)
         elif in_blocks:
             result, seconds = timed(partial(_solve_in_blocks, weights, args), device)
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> None:
                 )
             many = f"median of {counted(runs, 'run')}"
             timing = many if runs else "first run, with its allocations"
-    if not (in_blocks or (in_rows and to_file)):
+    if not (in_blocks or (in_block_rows and to_file)):
         problem.write(result.distances)
     facts, fields = problem.summary(result)
     dtype = result.distances.dtype
@@ -200,7 +200,7 @@ def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
     return graph.to_weights(dtype or graph.natural_dtype, "cpu")
 
 
-def _solve_in_rows(
+def _solve_block_rows(
     weights: torch.Tensor,
     args: argparse.Namespace,
     *,
@@ -209,12 +209,13 @@ def _solve_in_rows(
 ) -> Result:
     """Solve in blocks of rows."""
     every = {} if args.every is None else {"every": args.every}
+    is_named = bool(args.memory or args.checkpoint or len(device) > 1)
     request = Request.of(
         weights,
         device=device,
         memory=args.memory,
         checkpoint=None if args.checkpoint is None else Checkpoint(args.checkpoint, **every),
-        in_rows="" if args.memory or args.checkpoint or len(device) > 1 else "--device all",
+        block_rows_because="" if is_named else "--device all",
         **options,
     )
     with progress_bar(not args.json) as report:

@@ -110,7 +110,7 @@ class RowSpec(NamedTuple):
             tuned.with_forced(request.config),
             sharers,
             request.checkpoint is not None,
-            request.in_rows,
+            request.block_rows_because,
         )
 
     def plan(

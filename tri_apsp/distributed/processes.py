@@ -119,7 +119,7 @@ def shortest_paths(
                 device=device,
                 memory=memory,
                 checkpoint=checkpoint,
-                in_rows="rows of several processes",
+                block_rows_because="rows of several processes",
                 name="local_rows",
             )
             home = local_rows.device if isinstance(local_rows, torch.Tensor) else None
