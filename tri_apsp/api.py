@@ -122,7 +122,8 @@ def select(
 
     The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
     `dtype`, `out`, `check`, `predecessors`, `negative_cycles`, `device`, `memory` and `checkpoint`
-    are those of `shortest_paths`. The plan of blocks of rows also says how they are solved.
+    are those of `shortest_paths`. The plan of blocks of rows also says how they are solved; its
+    `expected` is the predicted time and its bottleneck, by rates that are measured here.
 
     Args:
         graph: as for `shortest_paths`.

@@ -120,7 +120,9 @@ def select(request: Request, *, read_values: bool) -> Plan:
     edges and no negative weight.
     """
     if request.block_rows_because:
-        return plan_of(request)
+        from tri_apsp.distributed import devices
+
+        return devices.predicted(request, devices.plan(request))
     graph, is_dense = request.graph, request.batch is not None
     is_shared = len(request.devices) > 1
     if is_dense and not (read_values or request.needs_sparse or is_shared):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import torch
 
 from reports.studies import plots
-from reports.studies.block_row_model import Rates
 from reports.studies.calls import seconds_of
 from reports.studies.markdown import figure, section, table
 from reports.studies.plots import Line, Plot
@@ -29,6 +28,7 @@ from tri_apsp.console.output import amount, duration
 from tri_apsp.dense.exponents import do_values_decide
 from tri_apsp.device import Device, cuda_count, describe
 from tri_apsp.distributed.layout import ROW_MULTIPLE, even_counts
+from tri_apsp.distributed.model import Rates
 from tri_apsp.distributed.plan import BlockRowPlan, RowSpec
 from tri_apsp.memory import byte_size
 from tri_apsp.semirings import DTYPES_BY_NAME

@@ -1,7 +1,7 @@
 """The model of block rows beside measurements: rates that are fitted to some of them, a simulation
 of each step, and what the model predicts for more ranks.
 
-block_row_model has the equations.
+tri_apsp.distributed.model has the equations.
 """
 
 import dataclasses
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reports.studies.block_row_model import Bound, Prediction, Rates, predict
 from tri_apsp.distributed.layout import Layout, even_counts
+from tri_apsp.distributed.model import Bound, Prediction, Rates, predict
 
 # The largest share of a device that a broadcast may hold in a fit.
 _MOST_HELD = 0.9

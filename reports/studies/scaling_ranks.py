@@ -22,12 +22,12 @@ from scipy.sparse.csgraph import dijkstra
 from torch._C._distributed_c10d import TCPStore
 from tqdm import tqdm
 
-from reports.studies.block_row_rates import STRIPS, measure_host, measure_rates
 from reports.studies.calls import scipy_matrix
 from tri_apsp.api import direct_products, prepare
 from tri_apsp.device import cpu_count, current, synchronize
 from tri_apsp.distributed.communicator import Wait
 from tri_apsp.distributed.layout import even_counts
+from tri_apsp.distributed.measurement import STRIPS, measure_host, measure_rates
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows
@@ -358,13 +358,13 @@ class _Rank:
         some = max(1, _VALUES // n, STRIPS * plan.strip)
         weights = TensorRows(torch.ones((min(some, self._count), n), dtype=self._dtype))
         samples = [
-            measure_rates(device, weights, plan.config, block=plan.block, strip=plan.strip)
+            measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
             for _ in range(_TIMINGS)
         ]
         rates = {name: median(getattr(each, name) for each in samples) for name in RATES[:3]}
         if plan.is_streamed:
             self._largest(0.0)  # so that all ranks begin together
-            rates["host"] = -self._largest(-measure_host(device, weights, plan.strip))
+            rates["host"] = -self._largest(-measure_host([device], weights, plan.strip))
         if self._problem.ranks > 1:
             message = torch.ones((plan.block, n), dtype=self._dtype, device=device)
             latency = self._broadcast_seconds(message[:1, :1].clone())

@@ -308,15 +308,19 @@ def test_memory_beside_that_of_the_weights():
     assert torch.equal(weights, torch.ones(8, 8))
 
 
-def test_select_is_the_plan_that_runs(tmp_path):
+def test_select_predicts(tmp_path):
     weights = cases.tensor(cases.random_graph(N), torch.float32)
+    plan = tri_apsp.select(weights, device=["cpu"] * 2)
+    assert (plan.way, plan.is_streamed) == ("block rows", False)
+    assert 0 < plan.expected.seconds < 60
+    assert plan.expected.bound in ("products", "critical path")
     np.save(tmp_path / "w.npy", weights.numpy())
     call = {"out": torch.empty_like(weights), "memory": streamed(torch.float32)}
     several = call | {"device": ["cpu"] * 2}
-    for graph, given in ((weights, {"device": ["cpu"] * 2}), (tmp_path / "w.npy", several)):
+    for graph, given in ((weights, call), (weights, several), (tmp_path / "w.npy", several)):
         plan = tri_apsp.select(graph, **given)
-        assert plan.way == "block rows"
-        assert plan == tri_apsp.shortest_paths(graph, **given).plan
+        assert plan.is_streamed
+        assert plan.expected.shares["host"] > 0
 
 
 class TestPartsOfAFile:

@@ -35,6 +35,8 @@ def test_on_one_gpu(make, dtype, tmp_path):
     result = tri_apsp.shortest_paths(weights, device="cuda", out=out, memory=MEMORY)
     assert result.plan.is_streamed
     assert torch.equal(out, expected)
+    plan = tri_apsp.select(weights, device="cuda", out=out, memory=MEMORY)
+    assert min(plan.expected.shares.values()) > 0
     np.save(tmp_path / "w.npy", weights.numpy())
     tri_apsp.shortest_paths(
         tmp_path / "w.npy", device="cuda", out=tmp_path / "d.npy", memory=MEMORY
@@ -102,6 +104,8 @@ def test_on_two_gpus(dtype):
     out = torch.empty_like(weights)
     tri_apsp.shortest_paths(weights, device="all", out=out, memory=MEMORY)
     assert torch.equal(out, expected)
+    plan = tri_apsp.select(weights, device=devices, out=out, memory=MEMORY)
+    assert min(plan.expected.shares.values()) > 0
     blocks = [part.to(device) for part, device in zip(weights.split(800), devices, strict=True)]
     tri_apsp.shortest_paths(blocks, device=devices, out=blocks)
     assert torch.equal(torch.cat([block.cpu() for block in blocks]), expected)

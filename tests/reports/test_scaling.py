@@ -19,12 +19,12 @@ from fake_study import CPU, FakeMeasurer, platform, rows_of
 
 import tri_apsp
 from reports.studies import scaling
-from reports.studies.block_row_model import Rates
 from reports.studies.measuring import measure
 from reports.studies.run import write_study
 from reports.studies.scaling_model import Fitted, Solve, fit, forecast, simulate
 from reports.studies.scaling_ranks import RATES, Problem, ProblemKind, RankProcesses, _Rank
 from reports.studies.study import Point
+from tri_apsp.distributed.model import Rates
 from tri_apsp.errors import EngineError
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask

@@ -1,3 +1,4 @@
+from .model import Prediction
 from .plan import BlockRowPlan
 from .processes import shortest_paths
 from .sparse_rows import (
@@ -14,6 +15,7 @@ from .sparse_rows import (
 __all__ = [
     "BlockRowPlan",
     "HopRows",
+    "Prediction",
     "accessibility",
     "closeness",
     "diameter",

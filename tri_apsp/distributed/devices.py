@@ -9,10 +9,12 @@ import torch
 
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import bounds, even_counts
+from tri_apsp.distributed.measurement import measure_host, measure_rates
+from tri_apsp.distributed.model import predict
 from tri_apsp.distributed.plan import BlockRowPlan, RowSpec, usable_memory
 from tri_apsp.distributed.rows import FileRows, Rows, TensorRows
 from tri_apsp.distributed.run import solve_rows
-from tri_apsp.distributed.target import Target, targets_of
+from tri_apsp.distributed.target import targets_of
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.npy_file import NpyFile, map_file
@@ -31,26 +33,29 @@ def plan(request: Request) -> BlockRowPlan:
             take the distances.
         TooLargeError: the memory is too small.
     """
-    parts, devices = _parts(request), request.devices
+    rows, devices = _rows_of(request), request.devices
+    counts, n = tuple(part.shape[0] for part in rows), rows[0].shape[1]
+    targets = targets_of(request, bounds(counts), (n, n), rows[0].dtype)
     spec = RowSpec.of(
-        tuple(rows.shape[0] for rows, _ in parts),
-        *parts[0],
+        counts,
+        rows[0],
+        targets[0],
         request,
         devices[0],
         memory=min(usable_memory(request.memory, each, len(devices)) for each in devices),
         sharers=len(devices),
     )
-    return spec.plan()
+    return dataclasses.replace(spec.plan(), parts=tuple(zip(rows, targets, strict=True)))
 
 
 def run(request: Request, plan: BlockRowPlan, progress: Progress | None) -> Result:
     """Return the result of a request by its plan: one, with the rows of each device if there are
     several and no `out`.
     """
-    parts, devices = _parts(request), request.devices
+    devices = request.devices
 
     def solve(ranks: Communicator) -> Result:
-        device, (own, target) = devices[ranks.rank], parts[ranks.rank]
+        device, (own, target) = devices[ranks.rank], plan.parts[ranks.rank]
         if isinstance(own, TensorRows) and not own.are_on_host:
             own = TensorRows(own.tensor.to(device))
         shown = progress if ranks.rank == 0 else None
@@ -63,7 +68,7 @@ def run(request: Request, plan: BlockRowPlan, progress: Progress | None) -> Resu
     distances, predecessors = found[0].distances, found[0].predecessors
     if isinstance(place, torch.Tensor):
         distances = place
-        if not parts[0][1] and place is request.out:
+        if not plan.parts[0][1] and place is request.out:
             torch.cat([each.distances.to(place.device) for each in found], out=place)
     elif len(found) > 1:
         distances = torch.from_numpy(map_file(getattr(place, "path", place), "r+"))
@@ -75,12 +80,28 @@ def run(request: Request, plan: BlockRowPlan, progress: Progress | None) -> Resu
     )
 
 
-def _parts(request: Request) -> list[tuple[Rows, Target | None]]:
-    """Return the rows of each device, and where their distances go."""
-    rows = _rows_of(request)
-    counts, n = [part.shape[0] for part in rows], rows[0].shape[1]
-    targets = targets_of(request, bounds(counts), (n, n), rows[0].dtype)
-    return list(zip(rows, targets, strict=True))
+def predicted(request: Request, plan: BlockRowPlan) -> BlockRowPlan:
+    """Return a plan with the time that it is expected to take, by rates that are measured here."""
+    devices, rows = request.devices, plan.parts[0][0]
+    n, dtype = rows.shape[1], rows.dtype
+    plan = dataclasses.replace(plan, parts=())
+    if not n:
+        return plan
+    rates = measure_rates(devices, rows, plan.config, block=plan.block, strip=plan.strip)
+    if plan.is_streamed:
+        host = measure_host(devices, rows, plan.strip, in_memory=plan.in_memory)
+        rates = dataclasses.replace(rates, host=host)
+    if devices[0].type == "cpu":  # ranks share its cores
+        rates = dataclasses.replace(rates, product=rates.product / len(devices))
+    expected = predict(
+        rates,
+        n,
+        dtype.itemsize,
+        ranks=len(devices),
+        block=plan.block,
+        streamed=plan.is_streamed,
+    )
+    return dataclasses.replace(plan, expected=expected)
 
 
 def _rows_of(request: Request) -> list[Rows]:

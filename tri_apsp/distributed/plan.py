@@ -22,6 +22,7 @@ from tri_apsp.dense.exponents import are_supported
 from tri_apsp.device import free_memory
 from tri_apsp.distributed.device_rows import SLOTS
 from tri_apsp.distributed.layout import ROW_MULTIPLE
+from tri_apsp.distributed.model import Prediction
 from tri_apsp.distributed.rows import FileRows, Rows
 from tri_apsp.distributed.target import OutFile, Target
 from tri_apsp.errors import InputError, TooLargeError
@@ -245,9 +246,12 @@ class BlockRowPlan(Plan):
         strip: rows that are streamed through a device at a time; 0: all rows stay there.
         in_memory: whether streamed rows that go to a file stay in the memory of the host until they
             are solved.
+        expected: the time of the solve by direct products, and what bounds it; None unless `select`
+            measured them, and for no vertices.
         nonnegative: whether no weight is negative.
         threshold: of products by exponents, None: there are none.
         spec: what it was made from.
+        parts: the rows of each device, and where their distances go, until they are solved.
         resumed: how many vertices had been pivots in the checkpoint from which the solve went on.
 
     Examples:
@@ -262,10 +266,12 @@ class BlockRowPlan(Plan):
     block: int
     strip: int = 0
     in_memory: bool = False
+    expected: Prediction | None = None
     resumed: int = 0
     nonnegative: bool = field(default=True, repr=False)
     threshold: int | None = field(default=None, repr=False)
     spec: RowSpec | None = field(default=None, repr=False)
+    parts: tuple[tuple[Rows, Target | None], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def is_streamed(self) -> bool:

@@ -1,16 +1,17 @@
-"""The rates of a rank that the model of block rows needs, measured in a part of a second."""
+"""The rates of this machine that a prediction needs, measured in a part of a second."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from reports.studies.block_row_model import Rates
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import SideStream, mark, synchronize
 from tri_apsp.distributed.device_rows import StreamedRows, Visit, unchanged
-from tri_apsp.distributed.rows import TensorRows
+from tri_apsp.distributed.model import Rates
+from tri_apsp.distributed.rows import Rows, TensorRows
 from tri_apsp.engines import MatrixSpec, Update
 from tri_apsp.methods import METHODS, Observer
 
@@ -21,20 +22,25 @@ _CALLS, _LONGEST = 5, 0.05
 
 
 def measure_rates(
-    device: torch.device, weights: TensorRows, config: CompleteConfig, *, block: int, strip: int
+    devices: Sequence[torch.device],
+    weights: Rows,
+    config: CompleteConfig,
+    *,
+    block: int,
+    strip: int,
 ) -> Rates:
-    """Return the rates of a device in a solve, but for those of the host and of messages.
+    """Return the rates of a solve, but for that of the host.
 
     Args:
-        device: of this rank.
-        weights: some of its rows, on the host.
+        devices: of the ranks; the first is measured.
+        weights: of the first rank.
         config: of the engine.
         block: vertices of a pivot block.
         strip: rows that are streamed at a time; 0: all stay on the device.
 
     Cost: three to six products, closures and copies of 64 MiB.
     """
-    dtype, n = weights.dtype, weights.shape[1]
+    device, dtype, n = devices[0], weights.dtype, weights.shape[1]
     columns, rows = min(n, _COLUMNS), max(1, strip or weights.shape[0])
     engine = engines.make(MatrixSpec(columns, dtype, device, nonnegative=True), config)
 
@@ -46,9 +52,10 @@ def measure_rates(
     diagonal = block_of(block, block)
     closing = engines.make(MatrixSpec(block, dtype, device, nonnegative=True), config)
     closure = _seconds(lambda: METHODS["kleene"].solve(diagonal, closing, Observer()), device)
-    copy = float("inf")
+    copy = broadcast = float("inf")
     height = max(1, min(weights.shape[0], _BYTES // max(1, n * dtype.itemsize)))
-    if device.type == "cuda":
+    moved = height * n * dtype.itemsize
+    if device.type == "cuda" and weights.are_on_host:
         near = [block_of(height, n) for _ in range(2)]
         far = [torch.empty((height, n), dtype=dtype, pin_memory=True) for _ in range(2)]
         streams = SideStream(device), SideStream(device)
@@ -58,35 +65,49 @@ def measure_rates(
             streams[0].run(lambda: near[0][0].copy_(far[0], non_blocking=True), queued)
             streams[1].run(lambda: far[1].copy_(near[1][0], non_blocking=True), queued)
 
-        copy = height * n * dtype.itemsize / _seconds(both_ways, device)
-    return Rates(rows * columns * block / product, block**3 / closure, copy=copy)
+        copy = moved / _seconds(both_ways, device)
+    if len(devices) > 1 and device.type == "cuda":
+        given, taken = block_of(height, n), torch.empty((1, height, n), dtype=dtype)
+        taken = taken.to(devices[1])
+        broadcast = moved / _seconds(lambda: taken.copy_(given), device)
+    rate, closing_rate = rows * columns * block / product, block**3 / closure
+    return Rates(rate, closing_rate, copy=copy, broadcast=broadcast)
 
 
-def measure_host(device: torch.device, weights: TensorRows, strip: int) -> float:
-    """Return the bytes of rows per second that a rank reads and writes on the host. All ranks of a
-    machine measure it at once: they, and the copies of their devices, share its memory.
+def measure_host(
+    devices: Sequence[torch.device], weights: Rows, strip: int, *, in_memory: bool = False
+) -> float:
+    """Return the bytes of rows per second that a rank reads and writes on the host while all ranks
+    do: they, and the copies of their devices, share the bandwidth of its memory.
 
     Args:
-        device, weights, strip: as in measure_rates.
+        devices, weights, strip: as in measure_rates.
+        in_memory: see BlockRowPlan.
 
-    Cost: 8 strips, read and written three to six times, and memory for them.
+    Cost: 8 strips for each device, read and written three to six times, and memory for them.
     """
     n, dtype = weights.shape[1], weights.dtype
     visit = Visit(0, min(weights.shape[0], STRIPS * strip), is_first=True)
-    target = TensorRows(torch.ones((visit.end, n), dtype=dtype))
-    like = torch.empty((1, 0, n), dtype=dtype, device=device)
-    rows = StreamedRows(weights, target, unchanged, like, strip=strip)
 
-    def visit_all() -> None:
+    def streamed(device: torch.device) -> StreamedRows:
+        own = TensorRows(torch.ones((visit.end, n), dtype=dtype))
+        source = own if in_memory or isinstance(weights, TensorRows) else weights
+        like = torch.empty((1, 0, n), dtype=dtype, device=device)
+        return StreamedRows(source, own, unchanged, like, strip=strip)
+
+    def visit_all(rows: StreamedRows) -> None:
         rows.announce([visit])
         for _ in rows.visit(visit):
             pass
         rows.finish()
 
+    ranks = [streamed(device) for device in devices]
     try:
-        seconds = _seconds(visit_all, device)
+        with ThreadPoolExecutor(len(ranks)) as pool:
+            seconds = _seconds(lambda: list(pool.map(visit_all, ranks)), devices[0])
     finally:
-        rows.close()
+        for rows in ranks:
+            rows.close()
     return visit.end * n * dtype.itemsize / seconds
 
 
