@@ -41,3 +41,16 @@ def test_a_product_that_changes_nothing_is_the_last(
         graph,
     )
     assert len(calls) == products
+
+
+def test_a_negative_cycle_that_an_early_check_finds() -> None:
+    """The first product, whose result is not in the memory of the distances, shows the cycle."""
+    n = 1100  # from where on blocks are checked early
+    weights = torch.full((n, n), torch.inf)
+    weights[range(n), [*range(1, n), 0]] = 1
+    weights[1, 0] = -2
+    with pytest.raises(tri_apsp.NegativeCycleError) as caught:
+        tri_apsp.shortest_paths(weights, method="squaring")
+    assert (sorted(caught.value.vertices), caught.value.weight) == ([0, 1], -1)
+    marked = tri_apsp.shortest_paths(weights, method="squaring", negative_cycles="mark")
+    assert bool((marked.distances == -torch.inf).all())

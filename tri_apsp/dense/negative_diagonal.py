@@ -62,6 +62,7 @@ class DenseAttempts(Attempts):
             return []
         diagonal = self.solved.distances.diagonal(dim1=-2, dim2=-1)
         found: list[int] = (diagonal < 0).any(dim=-1).nonzero().flatten().tolist()
+        assert found, "a solve that ends early must leave the negative diagonal value that it found"
         return found
 
     def require_weights(self, graphs: Sequence[int]) -> None:

@@ -27,15 +27,17 @@ class Squaring(Method):
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
         current, target = d, engine.scratch(d, n, n)
-        for _ in range(_products(n, engine.spec.nonnegative)):
-            # The diagonal is 0, so D D <= D.
-            engine.product(Update(target, current, current, fresh=True))
-            current, target = target, current
-            observer.step(batch * n**3, current)
-            if torch.equal(current, target):
-                break
-        if current is not d:
-            engine.copy((d, current))
+        try:
+            for _ in range(_products(n, engine.spec.nonnegative)):
+                # The diagonal is 0, so D D <= D.
+                engine.product(Update(target, current, current, fresh=True))
+                current, target = target, current
+                observer.step(batch * n**3, current)
+                if torch.equal(current, target):
+                    break
+        finally:  # what shows a negative cycle too, of which the observer raises an error
+            if current is not d:
+                engine.copy((d, current))
 
 
 def _products(n: int, nonnegative: bool) -> int:
