@@ -5,8 +5,6 @@ Sums stay below 2**14, so every dtype holds every distance and every method and 
 bit for bit.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math
@@ -202,7 +200,6 @@ def assert_predecessors(
     """Assert that the predecessors of every pair lead to its source, along edges that add up to the
     distance.
     """
-    assert result.predecessors is not None
     assert result.predecessors.dtype == torch.int32
     assert result.predecessors.shape == result.distances.shape
     assert result.predecessors.device == result.distances.device

@@ -2,8 +2,6 @@
 worker per core.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import signal

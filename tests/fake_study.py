@@ -1,7 +1,5 @@
 """Fake devices, and a measurer whose times are known in advance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

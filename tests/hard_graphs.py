@@ -1,7 +1,5 @@
 """Graphs in which rounding, ties or cycles of weight 0 make predecessors hard to find."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import cases

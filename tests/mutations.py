@@ -1,7 +1,5 @@
 """Random damage to the bytes of files: of disks, of transfers, and of editors."""
 
-from __future__ import annotations
-
 import io
 import random
 import re

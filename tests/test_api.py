@@ -2,8 +2,6 @@
 the input alone.
 """
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Callable
@@ -596,7 +594,6 @@ def test_the_remedy_for_a_sparse_operand_works(layout: torch.layout) -> None:
     with pytest.raises(InputError, match="`a` must be a dense tensor, but is sparse_") as caught:
         tri_apsp.min_plus(operand, operand)
     found = re.search(r"give (.*), x being its (.*)\.$", str(caught.value))
-    assert found is not None
     known = {"x": eval(f"operand{found[2]}"), "scipy": scipy, "from_scipy": tri_apsp.from_scipy}
     assert eval(found[1], known).tolist() == [[0, 3], [0, 0]]  # the stored 0 is an edge
 

@@ -1,7 +1,5 @@
 """Options of version 0.2 work, warn, and give the same as what replaces them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import cases

@@ -1,7 +1,5 @@
 """Queries of the device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

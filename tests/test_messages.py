@@ -1,7 +1,5 @@
 """The wording of counts, and the line that a warning names."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Gradients, operations of torch, torch.compile, torch.func, CUDA graphs and streams."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 
@@ -40,7 +38,6 @@ def edge_gradient(weights: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor
     """The gradient of the weights (n, n), by walking along every path."""
     found = torch.zeros_like(weights)
     predecessors = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
-    assert predecessors is not None
     for i, row in enumerate(predecessors.tolist()):
         for j in range(len(row)):
             vertex = j

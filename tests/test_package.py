@@ -1,7 +1,5 @@
 """import tri_apsp: names are imported when they are used, and libraries when they are needed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Agreement with SciPy and NetworkX on the kinds of graphs that differ in what can go wrong."""
 
-from __future__ import annotations
-
 import cases
 import networkx as nx
 import numpy as np

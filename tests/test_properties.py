@@ -1,7 +1,5 @@
 """What is true of all distances, on graphs that hypothesis invents."""
 
-from __future__ import annotations
-
 import cases
 import numpy as np
 import torch

@@ -1,7 +1,5 @@
 """reachability: every engine agrees with squaring on every dtype and layout; what it refuses."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Calls that several devices share give what one device gives; devices are threads here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tuned files with the values that a test does not depend on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tri_apsp import tuned

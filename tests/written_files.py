@@ -1,7 +1,5 @@
 """Reading the distances and predecessors that a call wrote."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The nominal bound of min-plus operations per second."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The graphs of bench and their distances by SciPy."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

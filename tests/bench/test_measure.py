@@ -1,7 +1,5 @@
 """measure(): rows for right results, and an error for a wrong one."""
 
-from __future__ import annotations
-
 import cases
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The seconds of a call."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import time

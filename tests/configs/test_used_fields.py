@@ -1,7 +1,5 @@
 """A field of a configuration that has no effect on what was asked is refused."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """guarded(): which error becomes which exit status, and what it prints."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import signal

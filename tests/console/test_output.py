@@ -1,7 +1,5 @@
 """Output: aligned fields, strict JSON, rates, commands, and integers in options."""
 
-from __future__ import annotations
-
 import argparse
 
 import pytest

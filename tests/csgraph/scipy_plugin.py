@@ -6,8 +6,6 @@ are collected.
 The error stays SciPy's: its tests must catch ours by it.
 """
 
-from __future__ import annotations
-
 import pytest
 from scipy.sparse import csgraph
 
@@ -20,7 +18,6 @@ for _name in NAMES:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        assert isinstance(item, pytest.Function)
         for name in NAMES:
             assert getattr(item.module, name, None) in (None, getattr(tri_apsp.csgraph, name)), (
                 f"{name} is still SciPy's"

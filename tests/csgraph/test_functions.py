@@ -1,7 +1,5 @@
 """tri_apsp.csgraph against scipy.sparse.csgraph: every function, argument and kind of graph."""
 
-from __future__ import annotations
-
 import fractions
 import inspect
 import pickle

@@ -1,7 +1,5 @@
 """SciPy's own tests of shortest paths pass on tri_apsp.csgraph."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -2,8 +2,6 @@
 rounding made look negative.
 """
 
-from __future__ import annotations
-
 import cases
 import numpy as np
 import pytest

@@ -2,8 +2,6 @@
 others beyond what rounding may have made of it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 Rounds run on a GPU or in Triton's interpreter (tests/kernels/test_interpreter.py starts that).
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a solve will launch is compiled before, all of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Integers never wrap, and a distance that does not fit is never passed off as "no edge"."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cases

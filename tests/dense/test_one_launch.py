@@ -2,8 +2,6 @@
 result is always right.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

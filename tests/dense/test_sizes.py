@@ -2,8 +2,6 @@
 no_edge.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from unittest.mock import Mock
 

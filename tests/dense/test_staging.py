@@ -2,8 +2,6 @@
 and from torch.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from types import SimpleNamespace
@@ -38,7 +36,6 @@ def check(weights: torch.Tensor, sizes: torch.Tensor | None, more: int = 0) -> N
     assert torch.equal(found, expected)
     assert torch.equal(weights, before)
     first, last = reader.read()
-    assert checked is not None
     assert min(first.lowest, 0) == min(checked.lowest, 0)
     assert max(first.highest_below or 0, 0) == max(checked.highest_below or 0, 0)
     assert last == expected_range(expected, no_edge(weights.dtype), True)

@@ -1,7 +1,5 @@
 """Checks for negative values on the diagonal, as a GPU runs them: each evaluates the one before."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

@@ -1,7 +1,5 @@
 """warmup: later calls compile nothing, and bad arguments are refused before anything is solved."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

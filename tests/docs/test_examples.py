@@ -5,8 +5,6 @@ block of `text` after it is its output, where `...` stands for anything; without
 print nothing. A block of another language is only shown.
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import io

@@ -3,8 +3,6 @@
 `mkdocs build --strict`, which .ci/run runs, checks the links within the site.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Small directed graphs for elimination, and their distances by the ten-line reference."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from hypothesis import strategies as st

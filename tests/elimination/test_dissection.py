@@ -2,8 +2,6 @@
 with little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -81,7 +79,6 @@ def fill_and_height(graph: Graph, order: Array) -> tuple[int, int]:
 
 
 def check_order(graph: Graph, order: Array | None) -> Array:
-    assert order is not None
     assert order.dtype == np.int32
     np.testing.assert_array_equal(np.sort(order), np.arange(len(graph[0]) - 1))
     return order

@@ -1,7 +1,5 @@
 """Prepared graphs: orders, other weights, files, and which graphs get an order."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path
@@ -72,7 +70,6 @@ def test_parts_of_small_components() -> None:
     weights = torch.full((100, 100), no_edge(torch.int32), dtype=torch.int32)
     weights[range(0, 100, 2), range(1, 100, 2)] = 1
     tree = elimination_tree(sparse_graph(weights), np.arange(100), 10**9)
-    assert tree is not None
     assert len(tree.parts) > 2
     assert np.array_equal(np.sort(np.concatenate(tree.parts)), np.arange(100))
 

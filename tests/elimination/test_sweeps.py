@@ -1,7 +1,5 @@
 """Any order gives right distances: rows, tables, pairs, paths, the nearest source and measures."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -45,7 +43,6 @@ def check_distances(graph: SparseGraph, seed: int) -> None:
     """Rows one by one and together, tables and pairs, from the same sweeps."""
     prepared, expected = in_any_order(graph, seed), distances_of(graph)
     sweeps = prepared.sweeps
-    assert sweeps is not None
     infinity = no_edge(graph.dtype)
     largest = infinity - 1 if graph.dtype != torch.float32 else infinity
     rows = sweeps.rows(every(graph), largest)
@@ -94,7 +91,6 @@ def test_nearest_source(graph: SparseGraph, seed: int) -> None:
     found = tri_apsp.nearest(prepared, sources)
     assert found.method == "elimination"
     assert torch.equal(found.distances[0], expected[sources].amin(0))
-    assert found.nearest is not None
     reached = found.distances[0] < no_edge(graph.dtype)
     assert torch.equal(found.nearest >= 0, reached)
     own = expected[found.nearest.clamp(min=0), every(graph)]
@@ -107,7 +103,6 @@ def test_totals_and_accessibility(graph: SparseGraph, seed: int, from_source: bo
     prepared, expected = in_any_order(graph, seed), distances_of(graph).to(torch.float64)
     finite = distances_of(graph) < no_edge(graph.dtype)
     axis, sweeps = int(from_source), prepared.sweeps
-    assert sweeps is not None
     kept = expected.masked_fill(~finite, 0)
     found = sweeps.totals(from_source=from_source)
     assert torch.equal(found.total, kept.sum(axis))
@@ -351,7 +346,6 @@ def test_predecessors_along_edges_of_weight_0(graph: SparseGraph, seed: int) -> 
     later = (lists.owners() < lists.vertices) & torch.from_numpy(rng.random(graph.edges) < 0.7)
     weights = lists.weights.abs().clamp(min=1).masked_fill(later, 0)
     zero = prepare(graph.with_weights(weights), order=rng.permutation(graph.n))
-    assert zero.sweeps is not None
     *_, again = zero.sweeps.rows_with_predecessors(every(zero), no_edge(zero.dtype) - 1, zero)
     assert not len(again) or zero.dtype.is_floating_point  # which may round
     result = tri_apsp.shortest_paths(zero, method="elimination", predecessors=True)

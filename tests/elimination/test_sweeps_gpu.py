@@ -2,8 +2,6 @@
 (tests/kernels/test_interpreter.py starts that).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from typing import ClassVar
@@ -93,7 +91,6 @@ class SweepsContract:
         if graph.n > 500:  # rows of a grid from both sides to the middle: fewer filled edges
             order = np.argsort(-np.abs(np.arange(graph.n) - graph.n // 2), kind="stable")
         found = elimination_tree(graph, order, 1 << 24)
-        assert found is not None
         elimination = customize(found, graph, found.weight_indices_of(graph))
         assert elimination is not None
         return GpuSweeps(
@@ -249,9 +246,7 @@ def test_the_example_of_the_kernel_is_what_the_host_makes() -> None:
     edges = np.array([[1, 2, 1], [1, 4, 2], [1, 0, 5], [4, 3, 4]]).T
     graph = graph_of(5, np.concatenate([edges, edges[[1, 0, 2]]], 1), torch.float32)
     found = elimination_tree(graph, np.array([1, 0, 3, 4, 2]), 100)
-    assert found is not None
     elimination = customize(found, graph, found.weight_indices_of(graph))
-    assert elimination is not None
     drawn = (kernels.__doc__ or "").replace("+- ", "   ").splitlines()
     lines = [" ".join(line.split()) for line in drawn]
     # The tree, with the edges of each position to its ancestors.

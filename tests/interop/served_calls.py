@@ -4,8 +4,6 @@ to NetworkX by NotImplementedError.
 Prints them as one line of JSON at the end.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Graphs from tables of pandas, and back."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -2,8 +2,6 @@
 how NetworkX finds it.
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import pickle

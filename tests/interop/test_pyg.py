@@ -2,8 +2,6 @@
 formulas of the paper.
 """
 
-from __future__ import annotations
-
 import networkx as nx
 import pytest
 import torch

@@ -16,8 +16,6 @@ is that of the other checkout. Tuned files name the release of Triton that they 
 run the comparison with that one too, by a PYTHONPATH that holds it.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import json

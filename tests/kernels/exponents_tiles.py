@@ -1,7 +1,5 @@
 """Factors of products by exponents as the kernels lay them out, from the model of the package."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tri_apsp.kernels.nvidia.exponents_model import NO_EDGE, encode

@@ -1,7 +1,5 @@
 """Marks of the tests that compile kernels, and their parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

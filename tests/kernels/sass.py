@@ -2,8 +2,6 @@
 for that.
 """
 
-from __future__ import annotations
-
 import collections
 import re
 import subprocess

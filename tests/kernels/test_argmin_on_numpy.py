@@ -2,8 +2,6 @@
 of several equal terms.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

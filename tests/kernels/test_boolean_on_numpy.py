@@ -2,8 +2,6 @@
 that it should not.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -2,8 +2,6 @@
 the instructions of the main loops.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

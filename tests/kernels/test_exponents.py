@@ -1,7 +1,5 @@
 """Min-plus products by exponents: their arithmetic, and the kernel's source on NumPy arrays."""
 
-from __future__ import annotations
-
 import doctest
 
 import numpy as np

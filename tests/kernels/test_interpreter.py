@@ -1,7 +1,5 @@
 """The portable kernels compute what they should without a GPU, in Triton's interpreter."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Ctrl-C while a kernel runs in the main thread ends a call with KeyboardInterrupt alone."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import signal

@@ -2,8 +2,6 @@
 what in shared memory.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 it should not.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import cases

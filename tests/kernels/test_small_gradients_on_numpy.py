@@ -2,8 +2,6 @@
 which paths it takes.
 """
 
-from __future__ import annotations
-
 import cases
 import numpy as np
 import pytest

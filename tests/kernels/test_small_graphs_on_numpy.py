@@ -2,8 +2,6 @@
 that the host checks.
 """
 
-from __future__ import annotations
-
 import cases
 import numpy as np
 import pytest

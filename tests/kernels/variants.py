@@ -5,8 +5,6 @@ Each function returns what the engines launch, with the default configuration of
 compute capability.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence

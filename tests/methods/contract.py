@@ -4,8 +4,6 @@ slow, `sizes`.
 Each test that has an argument `method` runs with each of `methods`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar

@@ -2,8 +2,6 @@
 then, here always.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import cast
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from methods.contract import MethodContract
 
 import tri_apsp

@@ -2,8 +2,6 @@
 that no GPU is needed.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Every method on the nvidia engine."""
 
-from __future__ import annotations
-
 import cases
 import pytest
 import torch

@@ -2,8 +2,6 @@
 (tests/kernels/test_interpreter.py).
 """
 
-from __future__ import annotations
-
 import os
 
 import cases

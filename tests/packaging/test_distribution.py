@@ -1,7 +1,5 @@
 """A wheel and a source archive: what they hold, and that an installed solve finds tuned files."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """pyproject.toml: what the pages say of it, and that constraints.txt pins what it names."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 from pathlib import Path

@@ -1,7 +1,5 @@
 """On a CPU, nothing needs what Windows lacks: Triton, and what only POSIX systems have."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

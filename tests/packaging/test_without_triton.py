@@ -2,8 +2,6 @@
 help.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

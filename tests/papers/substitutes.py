@@ -1,7 +1,5 @@
 """What the systems of the papers use of an engine, without a GPU."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import torch

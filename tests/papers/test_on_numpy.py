@@ -2,8 +2,6 @@
 past the end is touched.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import cases

@@ -2,8 +2,6 @@
 them on a GPU.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import cases

@@ -2,8 +2,6 @@
 tests/methods/contract.py has the plain cases.
 """
 
-from __future__ import annotations
-
 import cases
 import numpy as np
 import pytest
@@ -68,7 +66,6 @@ def test_ties_by_hand() -> None:
     for source, target, weight in edges:
         weights[source, target] = weight
     predecessors = check(weights).predecessors
-    assert predecessors is not None
     assert predecessors[0].tolist() == [-1, 0, 0, 0, 1, 4]
     assert predecessors[4].tolist() == [-1, -1, -1, -1, -1, 4]
 

@@ -1,7 +1,5 @@
 """The pages of this checkout: rendered from their rows, listed in the index, and linked."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
@@ -13,9 +11,8 @@ pytest.importorskip("matplotlib")
 
 from reports.__main__ import main
 from reports.studies import plots
-from reports.studies.markdown import write_index, write_page
+from reports.studies.markdown import write_index
 from reports.studies.run import STUDIES
-from tri_apsp.errors import InputError
 
 REPORTS = Path(__file__).parents[2] / "reports"
 PAGES = sorted(REPORTS.rglob("*.md"))
@@ -50,36 +47,6 @@ def test_a_tuning_page_is_that_of_the_tuned_files(
         shutil.copy(REPORTS / page.with_name(name), tmp_path / page.with_name(name))
     assert main(["tuning", "--from", f"tuning/{machine}", "--out", str(tmp_path)]) == 0
     assert (tmp_path / page).read_text() == (REPORTS / page).read_text()
-
-
-def test_pages_are_listed_by_question(tmp_path: Path) -> None:
-    (tmp_path / "gpu").mkdir()
-    (tmp_path / "gpu" / "study.md").write_text(
-        "# Which edge? Some GPU\n\nThe best\nis 4.\n\n<!-- begin -->\n\n12 ms\n"
-    )
-    (tmp_path / "cpu.md").write_text("# Which edge? Some CPU\n\n<!-- begin -->\n\n13 ms\n")
-    (tmp_path / "notes.md").write_text("# Notes\n\nNot a report.\n")
-    (tmp_path / "bench.md").write_text("# How fast is it? A GPU\n\nVery.\n")
-    index = write_index(tmp_path)
-    lines = [line for line in index.read_text().splitlines() if line.startswith(("#", "*"))]
-    assert lines == [
-        "# Results",
-        "### How fast is it?",
-        "* [A GPU](bench.md): Very.",
-        "### Which edge?",
-        "* [Some CPU](cpu.md)",
-        "* [Some GPU](gpu/study.md): The best is 4.",
-    ]
-    with pytest.raises(InputError, match="--out must name a folder"):
-        write_index(tmp_path / "none")
-
-
-def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# By hand\n")
-    with pytest.raises(InputError, match="must have the lines"):
-        write_page(page, "Title", {"result": "1 ms"})
-    assert page.read_text() == "# By hand\n"
 
 
 def test_the_index_of_this_checkout_is_up_to_date(tmp_path: Path) -> None:

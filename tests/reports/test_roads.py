@@ -1,7 +1,5 @@
 """The study of road networks on small graphs: what each call finds is SciPy's, and is timed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -34,7 +32,6 @@ def test_a_call_finds_the_distances(name: str, graph: str, measurer: roads._Road
         pytest.skip("needs another project")
     task = TuningTask("cpu", "solve", "float32", "nonnegative", N)
     outcome = measurer.screen(task, Point({"call": name, "graph": graph}), 60)
-    assert outcome is not None
     assert outcome.kind is OutcomeKind.correct
     assert outcome.metrics["ops_per_second"] > 0 or name in PHASES
     assert (outcome.metrics.get("compiled_ms") == 2000) == (name in FIRST_CALLS)
@@ -49,7 +46,6 @@ def test_a_wrong_distance_is_found(
     monkeypatch.setitem(roads._EVERY, "closeness", wrong)
     task = TuningTask("cpu", "solve", "float32", "nonnegative", N)
     outcome = measurer.screen(task, Point({"call": "closeness", "graph": "roads"}), 60)
-    assert outcome is not None
     assert outcome.kind is OutcomeKind.wrong_result
 
 

@@ -1,33 +1,23 @@
 """The study of scaling: processes of Gloo that are measured, and a model that agrees with them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 
 pytest.importorskip("matplotlib")
 
-from fake_study import CPU, FakeMeasurer, platform, rows_of
+from fake_study import CPU
 
 import tri_apsp
-from reports.studies import scaling
-from reports.studies.measuring import measure
-from reports.studies.run import write_study
 from reports.studies.scaling_model import Fitted, Solve, fit, forecast, simulate
-from reports.studies.scaling_ranks import RATES, Problem, ProblemKind, RankProcesses, _Rank
-from reports.studies.study import Point
+from reports.studies.scaling_ranks import Problem, ProblemKind, RankProcesses, _Rank
 from tri_apsp.distributed.model import Rates
 from tri_apsp.errors import EngineError
-from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
-from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 
 N = 200
@@ -58,40 +48,6 @@ def test_two_processes_are_measured() -> None:
             ranks.measure(Problem(N, "float32", 1))
     finally:
         ranks.close()
-
-
-def test_the_error_of_a_rank() -> None:
-    ends = [mp.Pipe() for _ in range(2)]
-    ranks = RankProcesses.__new__(RankProcesses)
-    ranks._pipes = [own for own, _ in ends]
-    ends[1][1].send(FileNotFoundError("gcc"))  # of rank 1, for which rank 0 waits
-    with pytest.raises(FileNotFoundError, match="gcc"):
-        ranks.measure(Problem(N, "float32", 2))
-
-
-def test_products_must_be_by_exponents() -> None:
-    ranks = RankProcesses((1,), "cpu")
-    try:
-        with pytest.raises(EngineError, match="but direct products won"):
-            ranks.measure(Problem(N, "float32", 1, ProblemKind.EXPONENTS))
-    finally:
-        ranks.close()
-
-
-def test_new_processes_follow_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "_CPU_RANKS", (1,))
-    measurer = scaling._ScalingMeasurer(CPU)
-    point = Point({"case": "strong", "ranks": 1, "base": 0})
-    try:
-        with pytest.raises(EngineError):
-            measurer.screen(TuningTask("cpu", "solve", "float9", "nonnegative", N), point, 60)
-        outcome = measurer.screen(
-            TuningTask("cpu", "solve", "float32", "nonnegative", N), point, 60
-        )
-        assert outcome is not None
-        assert outcome.kind is OutcomeKind.correct
-    finally:
-        measurer.close()
 
 
 @pytest.fixture
@@ -165,11 +121,6 @@ def test_a_network_of_the_forecast_bandwidth_hides_broadcasts() -> None:
     assert math.isinf(forecast(FITTED, _solve(65536, 64)).network)
 
 
-def test_more_gpu_hours_fail_more_often() -> None:
-    for n, expected in ((1_000_000, 0.0003), (4_000_000, 0.02)):
-        assert forecast(FITTED, _solve(n, 64)).failure == pytest.approx(expected, rel=0.3)
-
-
 @pytest.mark.parametrize("cores", [math.inf, 2])
 def test_rates_are_found_from_times(cores: float) -> None:
     known = Fitted(16e12, 0.12, 0.02, cores)
@@ -177,45 +128,3 @@ def test_rates_are_found_from_times(cores: float) -> None:
     found = fit([(solve, known.predict(solve).seconds) for solve in solves], cores)
     assert found.product == pytest.approx(16e12, rel=1e-3)
     assert (found.held, found.setup) == pytest.approx((0.12, 0.02), rel=0.02)
-
-
-class _ModelMeasurer(FakeMeasurer):
-    """Its times are those of the model, but 3% more on eight ranks."""
-
-    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
-        if point.values["case"] == "closeness":
-            return Outcome(OutcomeKind.correct, Times(9, 9, 9))
-        ranks, streamed = int(point.values["ranks"]), point.values["case"] == "streamed"
-        solve = Solve(task.n, task.torch_dtype.itemsize, ranks, 1024, streamed, RATES_GIVEN)
-        ms = 1000 * FITTED.predict(solve).seconds * (1.03 if ranks == 8 else 1)
-        metrics = {
-            "block": 1024,
-            "waiting": 0.01,
-            **{name: getattr(RATES_GIVEN, name) for name in RATES},
-        }
-        return Outcome(OutcomeKind.correct, Times(ms, ms, ms), metrics=metrics)
-
-
-def test_the_page_of_eight_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
-    monkeypatch.setattr(scaling, "cuda_count", lambda: 8)
-    monkeypatch.setattr(scaling, "do_values_decide", lambda *facts: True)
-    study, gpus = scaling.SCALING_STUDY, platform("nvidia")
-    rows = rows_of(study, tmp_path)
-    measure(study.groups(gpus, [], []), rows, CPU, 1e6, lambda device: _ModelMeasurer(study))
-    text = write_study(study, gpus, rows).read_text()
-    assert "| fitted | 6 | 0.0% | 0.0% |" in text
-    assert "| exponents | 131072 | 8 |" in text
-    assert text.count("Forecast, ") == 2
-    assert "| 1.0% |" in text
-    assert "| weak | 65536 | 8 |" in text
-    assert "| 1048576 | 2 | 9 ms | 122 T/s | 50.0% |" in text
-    assert "| streamed | " in text
-    rates = "1.6e+13 | 8e+12 | 5e+10 | 3e+10 | 3e+11 | 2e-05 | 0.1 | 0.01 |"
-    for dtype in ("float32", "int16"):
-        assert f"| {dtype} | strong | 131072 | 8 | {rates}" in text
-        assert f"| {dtype} | streamed | 65536 | 4 | {rates}" in text
-        assert f"| {dtype}, weights 1 to 4 | exponents | 131072 | 8 | {rates}" in text
-    assert "| 1024 | 4000000 |" in text
-    assert " GiB, on the host |" in text
-    assert (tmp_path / "scaling.svg").exists()

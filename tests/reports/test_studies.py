@@ -1,7 +1,5 @@
 """Every study on fake times: it is measured, continued after an interruption, and shown."""
 
-from __future__ import annotations
-
 import re
 from itertools import count
 from pathlib import Path

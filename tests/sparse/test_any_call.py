@@ -2,8 +2,6 @@
 limits, sums that may not fit the dtype, cycles that weigh 0 or less.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable, Iterable

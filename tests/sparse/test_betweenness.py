@@ -1,7 +1,5 @@
 """Betweenness, against NetworkX."""
 
-from __future__ import annotations
-
 import random
 
 import networkx as nx

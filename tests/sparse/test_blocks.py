@@ -1,7 +1,5 @@
 """All distances in blocks, written to a file that an interrupted call goes on with."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

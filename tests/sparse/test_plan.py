@@ -2,8 +2,6 @@
 distances.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Reading files into sparse graphs."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """After which rounds the host reads whether one changed anything."""
 
-from __future__ import annotations
-
 import pytest
 
 from tri_apsp.sparse.rounds import FIRST, rounds

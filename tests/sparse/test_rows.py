@@ -2,8 +2,6 @@
 own.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 
@@ -161,7 +159,6 @@ def test_no_predecessors_beyond_a_limit_before_marked_vertices() -> None:
     )
     infinity = no_edge(torch.int64)
     assert result.distances.tolist() == [[0, infinity, -infinity, -infinity, -infinity]]
-    assert result.predecessors is not None
     assert result.predecessors.tolist() == [[-1] * 5]
 
 

@@ -1,7 +1,5 @@
 """Shortest simple paths in order and all shortest paths, against every simple path."""
 
-from __future__ import annotations
-
 import itertools
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """Columns of chosen targets, edges that count in both directions, a chosen value for no path."""
 
-from __future__ import annotations
-
 import math
 
 import cases

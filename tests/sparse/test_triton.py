@@ -2,8 +2,6 @@
 (tests/kernels/test_interpreter.py starts that).
 """
 
-from __future__ import annotations
-
 import os
 from typing import ClassVar
 

@@ -2,8 +2,6 @@
 fake user.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -2,8 +2,6 @@
 in its own process.
 """
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import itertools

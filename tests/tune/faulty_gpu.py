@@ -2,15 +2,13 @@
 make.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch
 import triton
 import triton.language as tl
 
-from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
+from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.engines import Engine, MatrixSpec, Update, make
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.tasks import TuningTask
@@ -30,14 +28,12 @@ def _stray(x_ptr):
 def bad(act: str) -> CompleteConfig:
     """Return the configuration that does `act`."""
     config = default_config("nvidia", torch.float32)
-    assert isinstance(config, GpuConfig)
     changes = _TILES.get(act) or {"group_m": _CODES[act]}
     return dataclasses.replace(config, product=dataclasses.replace(config.product, **changes))
 
 
 def make_faulty(spec: MatrixSpec, config: CompleteConfig) -> Engine:
     engine = make(spec, config)
-    assert isinstance(config, GpuConfig)
     code = config.product.group_m
     product = engine.product
 

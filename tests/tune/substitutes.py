@@ -1,7 +1,5 @@
 """Engines that stand in for every other engine, right and wrong, for the tests of measurements."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import ClassVar
 

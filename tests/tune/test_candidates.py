@@ -1,7 +1,5 @@
 """The spaces: readable, complete, and free of what cannot run or repeats."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

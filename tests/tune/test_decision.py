@@ -1,7 +1,5 @@
 """The winner of a final."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -70,7 +68,6 @@ def test_beats(new: Outcome, old: Outcome, wins: bool) -> None:
 def test_the_winner_of_a_final(ms: dict[str, float | None], cutoff: int, changed: bool) -> None:
     incumbent = INCUMBENT if "incumbent" in ms else TUNED
     found = final(Baselines(TUNED, UNTUNED, incumbent), **ms)
-    assert found is not None
     assert (found.config["cutoff"], found.changed) == (cutoff, changed)
     assert found.is_tuned == (cutoff != UNTUNED.cutoff)
     assert (found.default_ms, found.before_ms) == (
@@ -87,7 +84,6 @@ def test_an_untuned_configuration_that_fails_leaves_no_winner() -> None:
 def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> None:
     """The entry stores the defaults of all fields if the tuned kernels make the solve slower."""
     found = final(Baselines(TUNED, UNTUNED, TUNED), untuned=1.0, tuned=1.1, found=1.03)
-    assert found is not None
     assert found.config.keys() == set(allowed_fields("nvidia", "solve"))
     assert found.config["closure_tile"] == UNTUNED.closure_tile
     assert found.before.keys() == set(record_of("nvidia", "solve").fields)
@@ -96,5 +92,4 @@ def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> 
 def test_an_incumbent_with_other_fields_of_other_kernels_keeps_them() -> None:
     other = dataclasses.replace(INCUMBENT, closure_tile=32)  # by an entry of the solve
     found = final(Baselines(TUNED, UNTUNED, other), untuned=1.0, tuned=1.0, incumbent=0.8)
-    assert found is not None
     assert (found.config["cutoff"], found.config["closure_tile"]) == (512, 32)

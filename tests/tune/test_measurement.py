@@ -1,7 +1,5 @@
 """Measurements: results are compared before times are taken."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import ClassVar
 
@@ -69,7 +67,6 @@ def test_a_final_interleaves_forward_and_back() -> None:
     assert slices[-9:] == [64, 128, 256, 128, 64, 128, 256, 128, 64]
     for outcome in outcomes:
         assert outcome.kind is OutcomeKind.correct
-        assert outcome.times is not None
         assert 0 < outcome.times.p20_ms <= outcome.times.p50_ms <= outcome.times.p80_ms
 
 

@@ -1,7 +1,5 @@
 """The page of the tuner's searches: every task is on it, and it asks no network for anything."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

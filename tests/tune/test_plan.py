@@ -1,7 +1,5 @@
 """The plan of a tuning run: its tasks, its devices, and the arguments that are refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 leaves.
 """
 
-from __future__ import annotations
-
 import _thread
 import dataclasses
 import time
@@ -85,7 +83,6 @@ def test_an_entry_in_the_directory_of_the_run_is_the_one_in_use(home: Path) -> N
     (result,) = run(pool, save_dir=home / "elsewhere").results
     ((_, configs),) = pool.finals
     assert FASTEST in [config.product for config in configs]
-    assert result.winner is not None
     assert not result.winner.changed
     assert used().product == DEFAULT.product, "the end of the run is the end of its use"
 
@@ -97,8 +94,6 @@ class TestSolve:
         pool = SyntheticPool()
         product, solve = run(pool, PRODUCT, SOLVE).results
         assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
-        assert solve.winner is not None
-        assert product.winner is not None
         assert solve.winner.config["cutoff"] == 128
         assert solve.winner.default_ms == pool.time_ms(
             SOLVE, dataclasses.replace(DEFAULT, method="kleene")

@@ -1,7 +1,5 @@
 """The search: what it finds on recorded times, how often it evaluates, and what the study gets."""
 
-from __future__ import annotations
-
 import csv
 import time
 from collections import Counter

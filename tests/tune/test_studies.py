@@ -1,7 +1,5 @@
 """The storage of trials: it is found again, or refused in one sentence."""
 
-from __future__ import annotations
-
 import optuna
 import pytest
 

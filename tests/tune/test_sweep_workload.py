@@ -1,7 +1,5 @@
 """The workload of sweeps over an elimination tree, where the CPU stands in for a GPU."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

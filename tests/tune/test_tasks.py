@@ -1,7 +1,5 @@
 """Which tasks a tuning run takes, and in which order."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from tri_apsp.device import Device

@@ -1,7 +1,5 @@
 """What the tests of tuned files share: a machine without any, and files to put there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What `info` says of tuned files."""
 
-from __future__ import annotations
-
 import json
 
 import torch

@@ -2,8 +2,6 @@
 configurations share.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

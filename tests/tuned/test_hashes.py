@@ -1,7 +1,5 @@
 """The hash of a kernel: what the compiler sees changes it, and nothing else does."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

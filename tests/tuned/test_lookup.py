@@ -1,7 +1,5 @@
 """Which configuration a solve gets: where it is looked for, and which entry is the nearest."""
 
-from __future__ import annotations
-
 import timeit
 
 import pytest

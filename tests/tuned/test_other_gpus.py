@@ -1,7 +1,5 @@
 """A GPU for which nothing was tuned takes the entries of the nearest GPU of its architecture."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

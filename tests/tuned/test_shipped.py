@@ -2,8 +2,6 @@
 present kernels.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writing and reading tuned files, with whatever can go wrong on a disk."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

@@ -2,8 +2,6 @@
 that they launch by it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 
@@ -28,7 +26,6 @@ def roads() -> Callable[[torch.dtype], Elimination]:
 
     def of(dtype: torch.dtype) -> Elimination:
         sweeps = graph.with_weights(graph.by_source.weights.to(dtype)).sweeps
-        assert sweeps is not None
         return sweeps.elimination
 
     return of

@@ -1,7 +1,5 @@
 """The rules of the nvidia records, at their limits."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The records of tunable kernels: each is complete, and a new kernel needs no more."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 
