@@ -1,13 +1,8 @@
 """The wording of counts, and the line that a warning names."""
 
 import pytest
-import torch
 
-import tri_apsp
-from tri_apsp.console import machine
-from tri_apsp.device import Device, resolve
 from tri_apsp.errors import InputError, TooLargeError
-from tri_apsp.memory import check_memory
 from tri_apsp.messages import counted, one_line, parsing, reason_of, warn_caller
 
 
@@ -27,28 +22,6 @@ def test_a_warning_names_the_line_of_the_caller():
     with pytest.warns(UserWarning, match="words") as caught:
         warn_caller("words", UserWarning)
     assert [warning.filename for warning in caught] == [__file__]
-
-
-@pytest.mark.parametrize(
-    ("capability", "text"), [(None, ", 1 core, "), ((9, 0), ", 1 multiprocessor, ")]
-)
-def test_a_device_with_one_unit(monkeypatch, capability, text):
-    one = Device("cpu", "One", "one", 1, 1 << 30, capability=capability)
-    monkeypatch.setattr(machine, "describe", lambda device: one)
-    assert text in machine.device_line(torch.device("cpu"))
-
-
-def test_one_of_each(monkeypatch):
-    monkeypatch.setattr("tri_apsp.device.cuda_count", lambda: 1)
-    with pytest.raises(tri_apsp.InputError, match="has 1 usable CUDA device; use"):
-        resolve("cuda:7")
-    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 4)
-    with pytest.raises(tri_apsp.TooLargeError, match="fits 1 vertex; "):
-        check_memory(2, 1, torch.float32, torch.device("cpu"))
-    with pytest.raises(
-        tri_apsp.TooLargeError, match="a problem of 1 vertex in float64 must fit the memory"
-    ):
-        check_memory(1, 1, torch.float64, torch.device("cpu"))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_cycle_of_each_negative_component(
     device: str, in_rounds: bool, dtype: torch.dtype
 ) -> None:
     negative = 0
-    seeds = range(30) if device == "cuda" or not in_rounds else (0, 2, 6, 10, 11, 27)
+    seeds = range(30) if device == "cuda" or not in_rounds else (0, 6, 11)
     for seed in seeds:
         weights, labels = graph(seed, dtype)
         search = DenseCycleSearch(weights.to(device), in_rounds)
@@ -72,7 +72,7 @@ def test_a_cycle_of_each_negative_component(
                 assert (reduced[edges < no_edge(dtype)] >= 0).all()  # so no cycle is negative
             else:
                 tri_apsp.shortest_paths(edges.contiguous())
-    assert negative == (21 if len(seeds) == 30 else 12)
+    assert negative == (21 if len(seeds) == 30 else 5)
 
 
 @searches

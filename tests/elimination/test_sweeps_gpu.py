@@ -236,6 +236,12 @@ class TestInDeviceMemory(SweepsContract):
 class TestInterpreted(SweepsContract):
     device, side, dtypes = "cpu", 4, (torch.float32, torch.int64)
 
+    def graphs(self, dtype: torch.dtype) -> dict[str, SparseGraph]:
+        """All but the grid whose directions weigh the same: the tree is symmetric too."""
+        found = super().graphs(dtype)
+        del found["grid"]
+        return found
+
 
 def test_the_example_of_the_kernel_is_what_the_host_makes() -> None:
     """The tree, the records, the walk and the shared memory in the docstring of the sweep in

@@ -150,9 +150,12 @@ def check_encoding(
 
 
 @cases.interpreted
-@pytest.mark.parametrize(("dtype", "tiles"), [(torch.int16, TILES[1]), (torch.float32, TILES[2])])
-def test_interpreted_encoding(dtype: torch.dtype, tiles: GpuTiles) -> None:
-    check_encoding(130, 140, 530, dtype, tiles, highest=30, device="cpu")
+@pytest.mark.parametrize(
+    ("dtype", "tiles", "depth"), [(torch.int16, TILES[1], 140), (torch.float32, TILES[2], 530)]
+)
+def test_interpreted_encoding(dtype: torch.dtype, tiles: GpuTiles, depth: int) -> None:
+    """Of more than one slice."""
+    check_encoding(130, 140, depth, dtype, tiles, highest=30, device="cpu")
 
 
 @pytest.mark.gpu

@@ -11,12 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+needs_disassembler = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(
+        not (TOOLS / "nvdisasm").exists(), reason="this Triton contains no disassembler"
+    ),
+]
+"""Marks of the tests that read machine code."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import torch
 
 pytest.importorskip("triton", reason="the kernels need Triton")
 
-from kernels.marks import cases, needs_disassembler
-from kernels.sass import Compiled, Variant
-from kernels.variants import CAPABILITIES, TYPES
+from kernels.sass import Compiled, Variant, needs_disassembler
+from kernels.variants import TYPES
 from papers.substitutes import Engine
 
 from tri_apsp.gpu import launcher
@@ -43,7 +42,6 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
     def compile_all(
         name: str,
         dtype: torch.dtype,
-        capability: int,
         parameter: int | None = None,
         *,
         nonnegative: bool = True,
@@ -56,17 +54,12 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
         method = SYSTEMS[name].method(parameter)
         method.solve(matrix, Engine(dtype, nonnegative=nonnegative), Observer())
         launcher.cached_launcher.cache_clear()
-        return {
-            kernel: _variant(*each, dtype, capability).compile()
-            for kernel, each in launched.items()
-        }
+        return {kernel: _variant(*each, dtype).compile() for kernel, each in launched.items()}
 
     return compile_all
 
 
-def _variant(
-    kernel: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int
-) -> Variant:
+def _variant(kernel: Any, constants: dict[str, Any], dtype: torch.dtype) -> Variant:
     constants = dict(constants)
     num_warps = constants.pop("num_warps")
     signature = {
@@ -78,21 +71,17 @@ def _variant(
         for name in kernel.arg_names
         if name not in constants
     }
-    return Variant(kernel, signature, constants, capability, num_warps)
+    return Variant(kernel, signature, constants, 90, num_warps)
 
 
-@cases(
-    "name, capability, nonnegative",
-    [
-        (name, *variant)
-        for name in SYSTEMS
-        for variant in (*((capability, True) for capability in CAPABILITIES), (90, False))
-    ],
-    quick=lambda name, capability, nonnegative: capability == 90 and nonnegative,
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize(
+    "nonnegative",
+    [pytest.param(True, marks=pytest.mark.releases), pytest.param(False, marks=pytest.mark.slow)],
 )
-def test_no_register_spills(compiled: Any, name: str, capability: int, nonnegative: bool) -> None:
+def test_no_register_spills(compiled: Any, name: str, nonnegative: bool) -> None:
     dtype = SYSTEMS[name].dtypes[0]
-    for kernel, found in compiled(name, dtype, capability, nonnegative=nonnegative).items():
+    for kernel, found in compiled(name, dtype, nonnegative=nonnegative).items():
         assert found.spills == 0, kernel
         assert found.registers <= (88 if dtype.itemsize <= 4 else 128), kernel
 
@@ -102,7 +91,7 @@ def _stores(counts: Any) -> int:
 
 
 def test_katz_kider_keeps_three_tiles_in_shared_memory(compiled: Any) -> None:
-    kernels = compiled("katz_kider", torch.float32, 90)
+    kernels = compiled("katz_kider", torch.float32)
     found = kernels["_three_tiles_kernel"]
     assert found.shared == 3 * 32 * 32 * 4
     loop = found.main_loop()
@@ -116,7 +105,7 @@ def test_katz_kider_keeps_three_tiles_in_shared_memory(compiled: Any) -> None:
 
 
 def test_optimised_blocked_is_unrolled(compiled: Any) -> None:
-    found = compiled("optimised_blocked", torch.float32, 90)["_unrolled_kernel"]
+    found = compiled("optimised_blocked", torch.float32)["_unrolled_kernel"]
     assert found.shared == 3 * 32 * 32 * 4
     assert not found.loops
     assert found.instructions["FADD"] == 32 * 32 * 32 // 256, (
@@ -127,7 +116,7 @@ def test_optimised_blocked_is_unrolled(compiled: Any) -> None:
 
 @pytest.mark.parametrize("m", [1, 4, 32])
 def test_staged_load_keeps_the_tile_in_registers(compiled: Any, m: int) -> None:
-    found = compiled("staged_load", torch.float32, 90, m)["_staged_kernel"]
+    found = compiled("staged_load", torch.float32, m)["_staged_kernel"]
     assert found.shared == 2 * 32 * m * 4
     steps = found.main_loop() if m < 32 else found.instructions
     assert steps["FADD"] == steps["FMNMX"] == 16 * m, "each thread has 16 values"
@@ -140,20 +129,19 @@ def test_staged_load_keeps_the_tile_in_registers(compiled: Any, m: int) -> None:
 def test_blocked_int16_keeps_three_blocks_in_shared_memory(compiled: Any, edge: int) -> None:
     for name in ("blocked_int16", "blocked_vectorised_int16"):
         assert (
-            compiled(name, torch.int16, 90, edge)["_three_tiles_kernel"].shared
-            == 3 * edge * edge * 2
+            compiled(name, torch.int16, edge)["_three_tiles_kernel"].shared == 3 * edge * edge * 2
         )
 
 
 def test_a_plain_product_keeps_its_tile_in_registers(compiled: Any) -> None:
-    found = compiled("recursive_plain", torch.float32, 90)["_plain_product_kernel"]
+    found = compiled("recursive_plain", torch.float32)["_plain_product_kernel"]
     assert found.shared == 2 * 16 * 16 * 4
     assert found.main_loop()["FADD"] == 16, "one value per thread, and slices of 16"
 
 
 @pytest.mark.parametrize("name", ["harish_narayanan", "simple", "vectorised", "pseudo_blocked"])
 def test_one_launch_per_vertex_needs_no_shared_memory(compiled: Any, name: str) -> None:
-    (found,) = compiled(name, torch.float32, 90).values()
+    (found,) = compiled(name, torch.float32).values()
     assert found.shared == 0
     wide = [line for line in found.code if "LDG.E.128" in line]
     assert bool(wide) == (name == "vectorised")

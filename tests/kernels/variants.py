@@ -562,12 +562,13 @@ def of_one_vertex(kernel: str) -> Variant:
 _SIZES = (torch.float32, torch.float64, torch.int16)
 _CLASSES = (torch.float32, torch.int64, torch.int16)
 _FLOATS = (torch.float32, torch.float64)
-_OTHERS = CAPABILITIES[1:]
+# Of kernels in plain Triton, whose sources know no capability.
+_PLAIN = CAPABILITIES[:2]
 
 VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
-    "portable product": (portable_product, star(_CLASSES, CAPABILITIES)),
-    "portable closure": (portable_closure, star(_CLASSES, CAPABILITIES)),
-    "portable panels": (portable_panels, star(_CLASSES, CAPABILITIES)),
+    "portable product": (portable_product, star(_CLASSES, _PLAIN)),
+    "portable closure": (portable_closure, star(_CLASSES, _PLAIN)),
+    "portable panels": (portable_panels, star(_CLASSES, _PLAIN)),
     "nvidia product": (
         nvidia_product,
         [
@@ -586,20 +587,20 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     ),
     "shared value_range": (
         value_range,
-        [*star(_SIZES, CAPABILITIES, [1], [True]), (torch.float32, 90, 2, False)],
+        [*star(_SIZES, _PLAIN, [1], [True]), (torch.float32, 90, 2, False)],
     ),
     "shared initial_matrix": (
         initial_matrix,
-        star(_SIZES, CAPABILITIES, ["", "SIZES", "PADDED"]),
+        star(_SIZES, _PLAIN, ["", "SIZES", "PADDED"]),
     ),
-    "shared copy": (copy, star(_SIZES, CAPABILITIES)),
-    "shared packed": (packed, star([False, True], [False, True], CAPABILITIES)),
-    "shared argmin": (argmin, star(_FLOATS, CAPABILITIES)),
-    "shared bellman_ford": (bellman_ford, star([torch.float32, torch.int32], CAPABILITIES)),
+    "shared copy": (copy, star(_SIZES, _PLAIN)),
+    "shared packed": (packed, star([False, True], [False, True], _PLAIN)),
+    "shared argmin": (argmin, star(_FLOATS, _PLAIN)),
+    "shared bellman_ford": (bellman_ford, star([torch.float32, torch.int32], _PLAIN)),
     "shared predecessors": (
         predecessors,
         [
-            *itertools.product(PREDECESSOR_KERNELS, [torch.float32], CAPABILITIES),
+            *itertools.product(PREDECESSOR_KERNELS, [torch.float32], _PLAIN),
             *(("_search_lists_kernel", dtype, 90) for dtype in _CLASSES[1:]),
         ],
     ),
@@ -608,7 +609,7 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         [
             case
             for name, tiles in SPARSE_KERNELS.items()
-            for case in star([name], tiles, [torch.float32], CAPABILITIES)
+            for case in star([name], tiles, [torch.float32], _PLAIN)
         ],
     ),
     "elimination": (
@@ -616,7 +617,7 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         [
             case
             for name in SWEEP_KERNELS
-            for case in star([name], [torch.float32, torch.int64], CAPABILITIES)
+            for case in star([name], [torch.float32, torch.int64], _PLAIN)
         ],
     ),
     "nvidia sweep": (
@@ -632,17 +633,17 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         [
             (name, *kind, capability)
             for name, kinds in HOP_KERNELS.items()
-            for kind, capability in star(kinds, CAPABILITIES)
+            for kind, capability in star(kinds, _PLAIN)
         ],
     ),
     "gradients argmin": (
         nvidia_argmin,
         star([torch.float32, torch.int64], [True, False], [False, True], CAPABILITIES),
     ),
-    "gradients check_terms": (check_terms, star([torch.float32, torch.int32], CAPABILITIES)),
+    "gradients check_terms": (check_terms, star([torch.float32, torch.int32], _PLAIN)),
     "gradients": (
         gradient_sums,
-        [*itertools.product(SUM_KERNELS, [torch.float32], CAPABILITIES)],
+        [*itertools.product(SUM_KERNELS, [torch.float32], _PLAIN)],
     ),
     "small graphs": (
         small_graphs,
@@ -664,8 +665,8 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             for tiles in (boolean_nvidia.COUNTING_TILES, boolean_nvidia.LARGE_COUNTING_TILES)
         ],
     ),
-    "boolean pack": (boolean_pack, star([torch.uint8, torch.float32], CAPABILITIES)),
-    "boolean unpack": (boolean_unpack, star([False, True], CAPABILITIES)),
+    "boolean pack": (boolean_pack, star([torch.uint8, torch.float32], _PLAIN)),
+    "boolean unpack": (boolean_unpack, star([False, True], _PLAIN)),
     "exponents product": (exponent_product, star(EXPONENT_DTYPES, [90], [False, True])),
     "exponents encode": (encode_exponents, star(EXPONENT_DTYPES, [90], [False, True])),
     "exponents sample": (sample_exponents, star(EXPONENT_DTYPES, [90])),
@@ -677,8 +678,8 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
 }
 """The variants that tests compile, and compare_compiled.py: how one is made, and its arguments.
 
-Each has its reason: every kernel for each compute capability, and every class of dtypes, way and
-tile for the first of them.
+Each has its reason: every kernel for each compute capability, of those in plain Triton for two, and
+every class of dtypes, way and tile for the first of them.
 
 A name begins with its engine, or with "shared" if both GPU engines launch it, or with another word
 if no tuned file depends on it.

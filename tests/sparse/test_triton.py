@@ -78,7 +78,7 @@ class EngineContract:
     ) -> None:
         monkeypatch.setattr(hops_module, "_MOST_WORDS", most_words)
         if self.device == "cpu":  # long lists, and several chunks of them
-            monkeypatch.setattr(hops_module, "_CHUNK", 7)
+            monkeypatch.setattr(hops_module, "_CHUNK", 50)
         for name in (
             ("random", "sparse", "chain", "star", "no edge")
             if self.device == "cuda"

@@ -1,9 +1,14 @@
-"""Which tasks a tuning run takes, and in which order."""
+"""Which tasks a tuning run takes, and in which order; the arguments that are refused."""
 
 import dataclasses
+from typing import Any
+
+import pytest
 
 from tri_apsp.device import Device
-from tri_apsp.tune.tasks import Settings, TuningTask, tasks_of
+from tri_apsp.errors import InputTypeError, TooLargeError
+from tri_apsp.tune import tune
+from tri_apsp.tune.tasks import Settings, TuningTask, plan, tasks_of
 from tri_apsp.tuned.records import KERNELS, RECORDS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -70,3 +75,31 @@ def test_a_task_is_shown_in_one_line() -> None:
     task = TuningTask("nvidia", "batch", "float32", "any", 128, 1024)
     assert str(task) == "nvidia batch, float32 any, n = 128, 1024 graphs"
     assert (task.nonnegative, task.operations) == (False, 1024 * 128**3)
+
+
+def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 24 << 30)
+    with pytest.raises(TooLargeError, match="30000 vertices in float64"):
+        plan(Settings(effort="full", n=[30000], device="cpu"))
+    assert {task.n for task in plan(Settings(effort="full", n=[20000], device="cpu")).tasks} == {
+        20000
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": ["64"]}, "`n` must be an integer, but is '64';"),
+        ({"kernels": "product"}, "kernels must be a list, but is 'product';"),
+        ({"n": 64}, "n must be a list, but is 64;"),
+        ({"seed": True}, "`seed` must be an integer, but is True;"),
+        (
+            {"time_budget": "x"},
+            "the time budget must be a finite number of seconds above 0, but is 'x';",
+        ),
+    ],
+)
+def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputTypeError) as caught:
+        tune(device="cpu", **arguments)
+    assert str(caught.value).startswith(message)
