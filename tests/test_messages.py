@@ -7,15 +7,18 @@ from tri_apsp.messages import counted, one_line, parsing, reason_of, warn_caller
 
 
 @pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 vertices"), (1, "1 vertex"), (2, "2 vertices"), (10**20, f"{10**20} vertices")],
+    ("words", "text"),
+    [
+        ((0, "vertex", "vertices"), "0 vertices"),
+        ((1, "vertex", "vertices"), "1 vertex"),
+        ((2, "vertex", "vertices"), "2 vertices"),
+        ((10**20, "vertex", "vertices"), f"{10**20} vertices"),
+        ((1, "core"), "1 core"),
+        ((3, "core"), "3 cores"),
+    ],
 )
-def test_counted(count, text):
-    assert counted(count, "vertex", "vertices") == text
-
-
-def test_a_regular_plural():
-    assert (counted(1, "core"), counted(3, "core")) == ("1 core", "3 cores")
+def test_counted(words, text):
+    assert counted(*words) == text
 
 
 def test_a_warning_names_the_line_of_the_caller():

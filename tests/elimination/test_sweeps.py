@@ -81,22 +81,6 @@ def check_paths(
         assert sum(weights[edge] for edge in edges) == distance
 
 
-@given(st.one_of(graphs(), graphs(negative=True)), seeds)
-@settings(max_examples=80, deadline=None)
-def test_nearest_source(graph: SparseGraph, seed: int) -> None:
-    prepared, expected = in_any_order(graph, seed), distances_of(graph)
-    if graph.n == 0:
-        return
-    sources = torch.arange(0, graph.n, 3)
-    found = tri_apsp.nearest(prepared, sources)
-    assert found.method == "elimination"
-    assert torch.equal(found.distances[0], expected[sources].amin(0))
-    reached = found.distances[0] < no_edge(graph.dtype)
-    assert torch.equal(found.nearest >= 0, reached)
-    own = expected[found.nearest.clamp(min=0), every(graph)]
-    assert torch.equal(own[reached], found.distances[0][reached])
-
-
 @given(graphs(), seeds, st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_totals_and_accessibility(graph: SparseGraph, seed: int, from_source: bool) -> None:
@@ -141,21 +125,6 @@ def test_as_dijkstra_on_a_grid(dtype: torch.dtype, directed: bool) -> None:
         assert torch.equal(found.predecessors, expected.predecessors)
 
 
-def test_limit_and_targets() -> None:
-    graph = road_grid(20, directed=True)
-    prepared = prepare(graph)
-    sources, targets = torch.tensor([5, 5, 399, 0]), torch.tensor([7, 0, 0, 390])
-    for options in ({}, {"limit": 400}, {"targets": targets}, {"targets": targets, "limit": 700}):
-        found, expected = (
-            tri_apsp.shortest_paths(g, sources=sources, method=method, **options).distances
-            for g, method in ((prepared, "elimination"), (graph, "dijkstra"))
-        )
-        assert torch.equal(found, expected)
-    table = tri_apsp.shortest_paths(prepared, sources=range(50), targets=range(300, 350))
-    rows = tri_apsp.shortest_paths(graph, sources=range(50), method="dijkstra")
-    assert torch.equal(table.distances, rows.distances[:, 300:350])
-
-
 def test_floats_that_round() -> None:
     graph = road_grid(20, directed=True)
     random = torch.rand(graph.edges, generator=torch.Generator().manual_seed(1)) + 0.01
@@ -176,17 +145,6 @@ def test_floats_that_round() -> None:
         path = found.path(0, target)
         total = sum(edges[edge] for edge in itertools.pairwise(path))
         assert total == pytest.approx(expected[0, target].item(), rel=1e-5)
-
-
-def test_zero_weights_of_floats_have_predecessors_without_loops() -> None:
-    graph = road_grid(12)
-    zeros = graph.with_weights((graph.by_source.weights % 3 == 0).to(torch.float32))
-    found = tri_apsp.shortest_paths(prepare(zeros), sources=range(144), predecessors=True)
-    expected = tri_apsp.shortest_paths(zeros, sources=range(144), method="dijkstra")
-    assert torch.equal(found.distances, expected.distances)
-    for source in range(0, 144, 13):
-        for target in range(144):
-            assert found.path(source, target)[-1] == target
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

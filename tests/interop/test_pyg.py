@@ -94,26 +94,6 @@ class TestEncodings:
                 elif path:
                     assert expected[vertex, j] == length - M
 
-    def test_batches_are_single_graphs(self) -> None:
-        batch = Batch.from_data_list(GRAPHS)
-        found = encodings(batch.edge_index, batch.batch, max_distance=M, batch_size=len(GRAPHS))
-        first = 0
-        for item, data in enumerate(GRAPHS):
-            alone, n = (
-                encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M),
-                data.num_nodes,
-            )
-            assert torch.equal(found.spatial_positions[item, :n, :n], alone.spatial_positions[0])
-            paths = alone.edge_paths[0]
-            assert torch.equal(
-                found.edge_paths[item, :n, :n], torch.where(paths >= 0, paths + first, -1)
-            )
-            assert found.spatial_positions[item, n:].eq(M + 2).all()
-            assert found.spatial_positions[item, :, n:].eq(M + 2).all()
-            assert found.edge_paths[item, n:].eq(-1).all()
-            first += data.num_edges
-        assert found.sizes.tolist() == [data.num_nodes for data in GRAPHS]
-
     def test_edge_encoding_of_the_paper(self) -> None:
         """c_ij = 1/N sum over the N edges e_n of the path of x(e_n) w_n."""
         data, w = GRAPHS[0], torch.rand(M, 3)

@@ -122,17 +122,6 @@ def test_blocks_in_any_order() -> None:
     assert torch.equal(solver.solve(solver.sources.flip(0)).distances, whole.flip(0))
 
 
-def test_targets_of_a_graph_with_marked_pairs() -> None:
-    edges = [(0, 1, 5), (1, 2, -9), (2, 1, 3), (2, 3, 1), (4, 0, 1), (4, 5, 2)]
-    weights = torch.full((6, 6), no_edge(torch.int64))
-    for source, target, weight in edges:
-        weights[source, target] = weight
-    options = {"negative_cycles": "mark", "method": "johnson"}
-    expected = tri_apsp.shortest_paths(weights, **options).distances
-    found = tri_apsp.shortest_paths(weights, sources=[4, 0], targets=[5, 3, 0], **options)
-    assert torch.equal(found.distances, expected[[4, 0]][:, [5, 3, 0]])
-
-
 @pytest.mark.parametrize("method", ["auto", DENSE, *ROW_METHODS])
 @pytest.mark.parametrize("name", ["random", "negative"])
 def test_paths_to_targets(name: str, method: str) -> None:
@@ -148,17 +137,6 @@ def test_paths_to_targets(name: str, method: str) -> None:
         found.path(7, 2)
     with pytest.raises(InputError, match="must be one of the result's 3 sources, but one is 1"):
         found.path(1, 5)
-
-
-def test_paths_to_targets_from_the_nearest_source() -> None:
-    weights = graph_of(torch.int32)
-    whole = tri_apsp.nearest(weights, SOURCES, predecessors=True)
-    found = tri_apsp.nearest(weights, SOURCES, targets=TARGETS, predecessors=True)
-    for target in TARGETS:
-        source = int(whole.nearest[target])
-        assert found.path(source, target) == whole.path(source, target)
-    with pytest.raises(InputError, match="one of the result's 4 targets"):
-        found.path(int(whole.nearest[2]), 2)
 
 
 def test_targets_are_refused() -> None:

@@ -71,10 +71,6 @@ class TestANewKernel:
                 for values in candidates(task.record.space, task, describe(CPU), base)
             ] == expected
 
-    def test_a_new_kernel_has_a_hash_of_its_sources(self, fake: TunableKernel[CpuConfig]) -> None:
-        others = {tuned.kernel_hash("cpu", "product"), tuned.kernel_hash("portable", "closure")}
-        assert hashes.kernel_hash.__wrapped__("cpu", "fake") not in others
-
     def test_a_new_kernel_has_a_file_that_calls_look_up(
         self, fake: TunableKernel[CpuConfig], directories: object, monkeypatch: pytest.MonkeyPatch
     ) -> None:
