@@ -125,6 +125,21 @@ def test_as_dijkstra_on_a_grid(dtype: torch.dtype, directed: bool) -> None:
         assert torch.equal(found.predecessors, expected.predecessors)
 
 
+def test_limit_and_targets() -> None:
+    graph = road_grid(20, directed=True)
+    prepared = prepare(graph)
+    sources, targets = torch.tensor([5, 5, 399, 0]), torch.tensor([7, 0, 0, 390])
+    for options in ({}, {"limit": 400}, {"targets": targets}, {"targets": targets, "limit": 700}):
+        found, expected = (
+            tri_apsp.shortest_paths(g, sources=sources, method=method, **options).distances
+            for g, method in ((prepared, "elimination"), (graph, "dijkstra"))
+        )
+        assert torch.equal(found, expected)
+    table = tri_apsp.shortest_paths(prepared, sources=range(50), targets=range(300, 350))
+    rows = tri_apsp.shortest_paths(graph, sources=range(50), method="dijkstra")
+    assert torch.equal(table.distances, rows.distances[:, 300:350])
+
+
 def test_floats_that_round() -> None:
     graph = road_grid(20, directed=True)
     random = torch.rand(graph.edges, generator=torch.Generator().manual_seed(1)) + 0.01

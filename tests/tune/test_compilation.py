@@ -80,6 +80,5 @@ def test_every_kernel_is_compiled(engine: str, kernel: str) -> None:
     n, batch = {"batch": (256, 64), "exponents": (8192, 1)}.get(kernel, (2048, 1))
     task = TuningTask(engine, kernel, "float32", "nonnegative", n, batch)
     with closing(Worker(META_DEVICE, ABSENT)) as compiler:
-        for odd in (False, True):
-            outcome = compiler.compile(task, default_config(engine, torch.float32), odd)
-            assert (outcome.kind, outcome.message) == (OutcomeKind.correct, "")
+        outcome = compiler.compile(task, default_config(engine, torch.float32), odd=False)
+        assert (outcome.kind, outcome.message) == (OutcomeKind.correct, "")
