@@ -301,7 +301,7 @@ BAD_ARGUMENTS = [
     ({"method": np.zeros(2)}, "`method` must be one of .*, but is ndarray"),
     ({"negative_cycles": np.zeros(2)}, "`negative_cycles` must be .*, but is ndarray"),
     ({"dtype": np.zeros(2)}, "dtype"),
-    ({"device": "cuda:99999999999999999999"}, "device must be auto, cpu"),
+    ({"device": "cuda:99999999999999999999"}, "`device` must be auto, all, cpu"),
     ({"method": "bfs"}, re.escape(", ".join(("auto", *METHODS, "johnson", *ROW_METHODS)))),
     ({"config": Config(engine="tpu")}, "cpu, nvidia, portable, but is 'tpu'"),
     ({"config": Config(block_size=0)}, "block_size must be .*, but is 0"),

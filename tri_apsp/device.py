@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import psutil
 import torch
 
-from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.errors import InputError, error_for
 from tri_apsp.messages import counted, shown
 
 # The control group of this process, and the folder of all.
@@ -61,19 +61,29 @@ class Device:
         return self.capability is not None and self.capability[0] == 9
 
 
-def resolve(name: str) -> torch.device:
+_ONE = "auto, cpu, cuda or cuda:N"
+_SEVERAL = "auto, all, cpu, cuda or cuda:N, or several of the last three with commas or in a list"
+
+
+def resolve(name: object, names: str = _ONE) -> torch.device:
     """Turn "auto", "cpu", "cuda" or "cuda:1" into a device that exists here.
+
+    Args:
+        name: a str or a torch.device.
+        names: what a name may be, for the message.
 
     Raises:
         InputError: for another name, or for CUDA where there is none.
     """
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not re.fullmatch(r"cpu(:0)?|cuda(:\d{1,4})?", name):
-        raise InputError(
-            f"device must be auto, cpu, cuda or cuda:N, but is {shown(name)}; choose one of these."
+    is_name = isinstance(name, (str, torch.device))
+    if not is_name or not re.fullmatch(r"cpu(:0)?|cuda(:\d{1,4})?", str(name)):
+        what = "empty" if isinstance(name, Sequence) and not name else shown(name)
+        raise error_for(name, str, torch.device)(
+            f"`device` must be {names}, but is {what}; choose one of these."
         )
-    device = torch.device(name.removesuffix(":0") if name.startswith("cpu") else name)
+    device = torch.device(str(name).replace("cpu:0", "cpu"))
     if device.type == "cuda" and (device.index or 0) >= cuda_count():
         found = cuda_count()
         raise InputError(
@@ -95,21 +105,14 @@ def resolve_all(devices: Any) -> tuple[torch.device, ...]:
         return tuple(torch.device("cuda", index) for index in range(count)) or (
             torch.device("cpu"),
         )
-    names = devices
-    if isinstance(devices, (str, torch.device)):
-        names = [name.strip() for name in str(devices).split(",")]
-    if (
-        not isinstance(names, Sequence)
-        or not names
-        or not all(isinstance(name, (str, torch.device)) for name in names)
-        or (len(names) > 1 and any(str(name) in ("all", "auto") for name in names))
-    ):
-        what = "an empty list" if isinstance(names, Sequence) and not names else shown(devices)
-        raise InputTypeError(
-            f'`device` must be "auto", "all" or names of devices, but is {what}; give names such '
-            'as "cuda:0,cuda:1".'
+    names = [name.strip() for name in devices.split(",")] if isinstance(devices, str) else devices
+    if not isinstance(names, Sequence) or not names:
+        names = [devices]
+    if len(names) > 1 and any(str(name) in ("all", "auto") for name in names):
+        raise InputError(
+            "`device` must have auto or all alone, but names others beside it; leave them out."
         )
-    found = tuple(resolve(str(name)) for name in names)
+    found = tuple(resolve(name, _SEVERAL) for name in names)
     if len(found) == 1:
         return found
     found = tuple(

@@ -315,8 +315,9 @@ class Result:
         """Return the predecessors (batch, rows, n)."""
         if self.blocks:
             raise InputError(
-                f"{wanted} need rows on one device, but the result has them in blocks; take them "
-                "from the one of `blocks` that has the source, or give `out` to the solve."
+                f"{wanted} need distances on one device, but the result has them in blocks; take "
+                "them from the one of `blocks` that has the source or the graph, or give `out` to "
+                "the solve."
             )
         if self.predecessors is None:
             raise InputError(

@@ -45,6 +45,12 @@ def test_json(cli, ring, save):
     assert (found["diameter"], found["mean_distance"]) == (None, 4 / 3)
 
 
+def test_an_infinite_diameter_needs_no_distances(cli, save, monkeypatch):
+    monkeypatch.setattr("tri_apsp.cli.hops.totals", None)
+    for words in (["--diameter"], ["--diameter", "--weighted"]):
+        assert " inf (" in cli("hops", save("c.gr", CHAIN), *words).out
+
+
 def test_files(cli, ring, tmp_path):
     closeness, far, rows = tmp_path / "c.csv", tmp_path / "e.npy", tmp_path / "h.npy"
     outcome = cli(

@@ -52,7 +52,7 @@ def test_solves_each_dtype_size_and_sign(
         ({"sizes": [2.5]}, "`sizes` must be an integer, but is 2.5"),
         ({"dtypes": 3}, "`dtypes` must be one value or a list of them, but is 3"),
         ({"sizes": 2.5}, "`sizes` must be one value or a list of them, but is 2.5"),
-        ({"device": "tpu"}, "device must be auto, cpu, cuda"),
+        ({"device": "tpu"}, "`device` must be auto, cpu, cuda"),
     ],
     ids=str,
 )

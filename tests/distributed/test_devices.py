@@ -267,7 +267,7 @@ def test_paths_and_labels_of_rows_on_several_devices():
     assert result.path(5, 2) == expected.path(5, 2)
     for part in (result, *result.blocks):
         assert list(part.labels) == list("abcdef")
-    with pytest.raises(tri_apsp.InputError, match="has them in blocks; take them from"):
+    with pytest.raises(tri_apsp.InputError, match="has the source or the graph, or"):
         result.next_hops()
 
 
@@ -381,9 +381,10 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ({"device": []}, "but is an empty list; give names"),
-        ({"device": [0, 1]}, "but is list; give names"),
-        ({"device": "all,cpu"}, "or names of devices, but is 'all,cpu'; give names"),
+        ({"device": []}, "or in a list, but is empty; choose"),
+        ({"device": ["cpu", 3]}, "`device` must be auto, all, cpu, cuda or cuda:N, or several"),
+        ({"device": ["cpu", 3]}, "but is 3; choose"),
+        ({"device": "all,cpu"}, "must have auto or all alone, but names others"),
         ({"device": "cuda:63"}, "device cuda:63 must exist"),
         ({"device": ["cpu", "tpu"]}, "but is 'tpu'"),
         ({"memory": 9999, "sources": [1]}, "`sources` must not be given with `memory`"),
@@ -428,6 +429,7 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
         ),
         ({"graph": WEIGHTS[None], "memory": 9999}, "must be rows of one matrix"),
         ({"graph": [WEIGHTS], "device": ["cpu"] * 2}, "must have one on each `device`"),
+        ({"graph": [WEIGHTS, WEIGHTS], "device": "cpu"}, "cpu, cpu for cpu; leave `device` out"),
         ({"graph": WEIGHTS.clone().requires_grad_(), "memory": 9999}, "require a gradient"),
     ],
 )

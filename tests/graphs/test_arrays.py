@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from tri_apsp import prepare, read_graph, read_sparse_graph
-from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp import prepare, read_graph, read_sparse_graph, shortest_paths
+from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import load_graph
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
@@ -161,9 +161,17 @@ def test_damaged_files(save, refuses, name):
             load_graph(save(name, damaged))
 
 
-def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses):
-    header = {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**8)}
+@pytest.mark.parametrize("n", [10**8, 2**40])  # of the second, the number of bytes overflows
+def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses, n):
+    header = {"descr": "<f8", "fortran_order": False, "shape": (n, n)}
     np.lib.format.write_array_header_1_0(stream := io.BytesIO(), header)
-    for name, error in (("w.npy", InputError), ("w.npy.gz", TooLargeError)):
-        with refuses(name, "cannot be read", error=error):
-            load_graph(save(name, stream.getvalue() + bytes(32)))
+    path = save("w.npy", stream.getvalue() + bytes(32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with refuses("w.npy", "cannot be read"):
+            load_graph(path)
+        with refuses("w.npy' is not, or is cut off"):
+            shortest_paths(path)
+    if n == 10**8:
+        with refuses("w.npy.gz", "cannot be read", error=TooLargeError):
+            load_graph(save("w.npy.gz", path.read_bytes()))

@@ -254,7 +254,9 @@ def test_a_prepared_graph() -> None:
     assert tri_apsp.diameter(graph) == tri_apsp.diameter(csr)
     with pytest.raises(InputError, match="`dtype` must be one of float32"):
         tri_apsp.prepare(weights, dtype=torch.int16)
-    with pytest.raises(InputError, match="device must be auto, cpu, cuda or cuda:N, but is 'gpu'"):
+    with pytest.raises(
+        InputError, match="`device` must be auto, cpu, cuda or cuda:N, but is 'gpu'"
+    ):
         tri_apsp.prepare(weights, device="gpu")
     with pytest.raises(InputError, match="must be square"):
         tri_apsp.prepare(weights[None])

@@ -93,11 +93,6 @@ def timed_warm(
     return timed_again(call, device)
 
 
-def timed_once(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
-    """Return the result of a call and its seconds, less the time that Numba spent compiling."""
-    return timed_warm(call, device, 0, may_repeat=lambda _: False)[:2]
-
-
 def warm_up(call: Callable[[], object], device: torch.device) -> None:
     """Repeat `call` until the clock of a GPU has settled; not at all on a CPU."""
     if device.type == "cpu":

@@ -141,12 +141,16 @@ class Problem:
         except NegativeCycleError as error:
             raise error.reworded(mark, self.labels) from None
 
-    def timed(self, solve: Callable[[], T]) -> tuple[T, float]:
-        """Return the result of the only run of `solve`, and its seconds."""
-        from tri_apsp.bench.timing import timed_once  # which imports Numba
+    def timed(
+        self, solve: Callable[[], T], mark: str = "", first: Callable[[], T] | None = None
+    ) -> tuple[T, float]:
+        """Return the result of `solve` and its seconds, as bench.timing.timed_warm does; `mark` as
+        for labelled().
+        """
+        from tri_apsp.bench.timing import timed_warm  # which imports Numba
 
-        with self.labelled():
-            return timed_once(solve, self.device)
+        with self.labelled(mark):
+            return timed_warm(solve, self.device, self.graph.n, first=first)[:2]
 
     def write(
         self,

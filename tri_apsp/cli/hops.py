@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tri_apsp.api import hops
-from tri_apsp.bench.timing import SECONDS, timed, timed_warm
+from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import named
 from tri_apsp.cli.graph import Problem
 from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SOURCES, SPARSE_DTYPE
@@ -95,35 +95,38 @@ def run(args: argparse.Namespace) -> None:
             "--sources names rows of --out, which is missing; add it, or leave --sources out."
         )
     problem = Problem(args, *_FILES, "--out")
-    sources, graph, device = problem.vertices("--sources"), problem.graph, problem.device
+    sources, graph = problem.vertices("--sources"), problem.graph
     asked = [name for name in _MEASURES if getattr(args, name)]
     if not asked and args.out is None:
         asked = ["diameter", "mean_distance"]
     values, seconds = dict[str, Any](), dict[str, float]()
     found = dict[bool, tuple[Totals, float]]()
-    with problem.labelled():
-        if asked == ["diameter"]:
-            is_known = partial(has_infinite_diameter, graph, weighted=args.weighted)
-            is_infinite, seconds["diameter"] = timed(is_known, device)
-            if is_infinite:
-                values["diameter"], asked = math.inf, []
-        for name in asked:
-            from_source = "eccentricities" in asked and name != "closeness"
-            if from_source not in found:
-                call = partial(totals, graph, weighted=args.weighted, from_source=from_source)
-                with progress_bar(not args.json) as report:
-                    first = partial(call, report=report)
-                    found[from_source] = timed_warm(call, device, graph.n, first=first)[:2]
-            of_all, seconds[name] = found[from_source]
-            values[name] = _MEASURES[name](of_all)
-        if args.out is not None:
-            rows, seconds["hops"], _ = timed_warm(partial(_hops, graph, sources), device, graph.n)
-            problem.write(rows, sources and problem.names(sources))
+    if asked == ["diameter"]:
+        is_known = partial(has_infinite_diameter, graph, weighted=args.weighted)
+        is_infinite, seconds["diameter"] = problem.timed(is_known)
+        if is_infinite:
+            values["diameter"], asked = math.inf, []
+    for name in asked:
+        from_source = "eccentricities" in asked and name != "closeness"
+        if from_source not in found:
+            call = partial(totals, graph, weighted=args.weighted, from_source=from_source)
+            with progress_bar(not args.json) as report:
+                found[from_source] = problem.timed(call, first=partial(call, report=report))
+        of_all, seconds[name] = found[from_source]
+        values[name] = _MEASURES[name](of_all)
+    if args.out is not None:
+        rows, seconds["hops"] = problem.timed(partial(_hops, graph, sources))
+        problem.write(rows, sources and problem.names(sources))
     for file, path in named(args, _FILES).items():
         name = file.removeprefix("--")
         write_vertex_values(values.pop(name), path, name, problem.labels)
     numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
-    facts = {"device": str(device), "weighted": args.weighted, **numbers, "seconds": seconds}
+    facts = {
+        "device": str(problem.device),
+        "weighted": args.weighted,
+        **numbers,
+        "seconds": seconds,
+    }
     problem.show(
         facts,
         [

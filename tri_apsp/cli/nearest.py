@@ -4,6 +4,7 @@ import argparse
 from functools import partial
 
 from tri_apsp.api import nearest
+from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.graph import Problem
 from tri_apsp.cli.options import FILE, GRAPH, LIMIT, OUT, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
         json_of(
             "n, edges, sources (their number), to_sources, device, dtype, method, engine, seconds "
-            "(without compilation), reachable_vertices, max_distance, sum_distances"
+            f"({SECONDS}), reachable_vertices, max_distance, sum_distances"
         ),
     )
     parser.epilog = (

@@ -4,7 +4,7 @@ import argparse
 from functools import partial
 
 from tri_apsp.api import nearest, shortest_paths
-from tri_apsp.bench.timing import SECONDS, timed_warm
+from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.graph import Problem
 from tri_apsp.cli.options import GRAPH, LIMIT, MARK, METHOD, OUTPUTS, SOURCES, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
@@ -70,18 +70,16 @@ def run(args: argparse.Namespace) -> None:
         predecessors=args.predecessors is not None,
     )
     runs, left_out = list[dict[str, object]](), ""
-    with problem.labelled(MARK):
-        named = JOHNSON if args.method == "auto" else args.method
-        for method in ROW_METHODS if args.all_methods else [named]:
-            try:
-                solve = partial(call, method=method)
-                result, seconds, _ = timed_warm(solve, problem.device, problem.graph.n)
-            except InputError as error:
-                if args.all_methods and method == "elimination":
-                    left_out = f"left out: {str(error).split(';')[0]}"
-                    continue
-                raise
-            runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
+    named = JOHNSON if args.method == "auto" else args.method
+    for method in ROW_METHODS if args.all_methods else [named]:
+        try:
+            result, seconds = problem.timed(partial(call, method=method), MARK)
+        except InputError as error:
+            if args.all_methods and method == "elimination":
+                left_out = f"left out: {str(error).split(';')[0]}"
+                continue
+            raise
+        runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
     names = problem.names(sources)
     columns = ["distance"] if args.nearest else names
     problem.write(result.distances, columns, targets)

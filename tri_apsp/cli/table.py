@@ -4,6 +4,7 @@ import argparse
 from functools import partial
 
 from tri_apsp.api import paired_distances, shortest_paths
+from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import pairs_in
 from tri_apsp.cli.graph import Problem
 from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, LIMIT, OUT, SPARSE_DTYPE
@@ -44,8 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
         json_of(
             "n, edges, shape (of the distances), device, dtype, method and engine (null for "
-            "pairs), seconds (without compilation), reachable_pairs, max_distance, sum_distances "
-            "(these two null if no pair is reachable)"
+            f"pairs), seconds ({SECONDS}), reachable_pairs, max_distance, sum_distances (these two "
+            "null if no pair is reachable)"
         ),
     )
     parser.epilog = (

@@ -60,10 +60,34 @@ def in_options(message: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that reports an error as one sentence and exits with BAD_INPUT."""
+    """An ArgumentParser that reports an error as one sentence and exits with BAD_INPUT. Options are
+    written in full, and each that has a value is given once.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+        self.register("action", None, _StoreOnce)  # of an argument that names no action
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.given: set[argparse.Action] = set()
+        return super().parse_known_args(args, namespace)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print(message, end="", file=file or sys.stderr)  # argparse would hide a full disk
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"error: {message.rstrip('.')}; see {self.prog} --help.\n")
+
+
+class _StoreOnce(argparse._StoreAction):
+    def __call__(self, parser: Any, *values: Any) -> None:
+        if self in parser.given:
+            parser.error(
+                f"{'/'.join(self.option_strings)} must be given once, with all its values, but is "
+                "given again"
+            )
+        parser.given.add(self)
+        super().__call__(parser, *values)
 
 
 def guarded(run: Callable[[], int]) -> int:

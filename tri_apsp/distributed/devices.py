@@ -138,7 +138,7 @@ def _check_blocks(
         raise InputError(
             "`graph` in blocks must have one on each `device`, but has "
             f"{', '.join(str(block.device) for block in blocks)} for "
-            f"{', '.join(map(str, devices))}; move them, or give one tensor."
+            f"{', '.join(map(str, devices))}; leave `device` out, or give one tensor."
         )
     if {block.shape[1] for block in blocks} != {sum(map(len, blocks))}:
         raise InputError(

@@ -2,7 +2,6 @@
 SciPy and torch.
 """
 
-import warnings
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +14,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.convert import as_tensor, dtype_of, edges_of_entries, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
+from tri_apsp.graphs.npy_file import loading
 from tri_apsp.graphs.sparse import stored_entries
 from tri_apsp.memory import require_memory
 from tri_apsp.semirings import from_bool, remedy_for
@@ -41,7 +41,8 @@ def read_numpy(source: Source) -> Graph:
     # A plain file is mapped, so that a matrix larger than the memory is refused before it is
     # loaded.
     mode: Any = "c" if isinstance(place, Path) else None
-    loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
+    with loading():
+        loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         return _of_array(loaded, str(source))
     with loaded as archive:
@@ -79,8 +80,7 @@ def read_pt(source: Source) -> Graph:
     Raises:
         InputError: for any other content; code in the file is never run.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a damaged file, which the error explains
+    with loading():
         tensor = torch.load(source.loadable(), map_location="cpu", weights_only=True)
     if not isinstance(tensor, torch.Tensor):
         raise InputError(

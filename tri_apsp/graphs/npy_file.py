@@ -2,8 +2,9 @@
 
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,16 @@ several threads at once: github.com/python/cpython/issues/106905.
 """
 
 
+@contextmanager
+def loading() -> Iterator[None]:
+    """Let NumPy or torch load a file inside a `with`, without the warnings about a damaged one,
+    which its error explains.
+    """
+    with LOADING, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def map_file(path: str | os.PathLike[str], mode: Literal["r", "r+"]) -> np.memmap[Any, Any]:
     """Return the array of a `.npy` file, mapped to memory.
 
@@ -28,7 +39,7 @@ def map_file(path: str | os.PathLike[str], mode: Literal["r", "r+"]) -> np.memma
         OSError: it cannot be opened.
         Exception: of many types, for a file that is no `.npy` file, or shorter than it says.
     """
-    with LOADING:
+    with loading():
         return np.lib.format.open_memmap(path, mode)
 
 
