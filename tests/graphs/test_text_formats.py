@@ -182,7 +182,7 @@ BAD = [
     ),
     ("g.txt", "# base 0 vertices 3\n0 1 2\n-1 0 2\n", "line 3 is '-1 0 2'"),
     ("g.csv", "# base 0\nsource\n0,1\n", "must be `source target [weight]`"),
-    ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "must be integers, or of all names"),
+    ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "must all be integers, or all be names in"),
     ("g.csv", "# base 0\n0 1 2\n", "line 2 of"),
     ("g.csv", "Ulm;Augsburg;4,5\nUlm;Bonn;5,5\n", "or use from_pandas"),
     ("g.csv", "from,to,weight\n", "need the number of vertices"),
@@ -370,7 +370,10 @@ def test_a_label_that_is_missing(save, refuses, text, label, part):
         ("a,b,note\nb,c,x\n", ["`columns="]),
         ("1,2,3,4\n", ["`columns=", "`matrix=True`"]),
         ("0 1 {'weight': 3}\n", ["`columns="]),
-        ("1,2,3\nx,2,4\n2,1,2\n", ["line 2 is 'x,2,4'"]),
+        ("1,2,3\nx,2,4\n2,1,2\n", ["line 2 is 'x,2,4'; correct or remove the line, or give `mat"]),
+        ("1,2,3\n2,3,4\nnan,3,0\n", ["must all be integers, or all be names", "`matrix=True`"]),
+        # Below the numbers of vertices and edges.
+        ("3 2\n1 2 3\n2 3 4\n", ["line 1", "; give `header=True` if it is no edge"]),
         ("a,,3\n", ["line 1 is 'a,,3'"]),
     ],
 )
@@ -378,6 +381,45 @@ def test_what_may_be_read_in_two_ways_is_refused(save, refuses, text, remedies):
     extension = ".csv" if "," in text else ".txt"
     with refuses(*remedies):
         load_graph(save("g" + extension, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "parts"),
+    [
+        ("0,3\n3,0\n", {"matrix": True, "columns": "1,2"}, ["`columns` is for a list of edges"]),
+        ("0,3\n3,0\n", {"matrix": True, "vertices": 2}, ["read as a matrix; leave it out"]),
+        (",a,b\na,0,3\nb,3,0\n", {"base": 0}, ["`base` is for a list of edges"]),
+        ("1,2,3\n", {"missing": 9}, ["`missing` is for a matrix", "give `matrix=True`"]),
+        (
+            "0,3\n3,0\n",
+            {"matrix": True, "missing": "9"},
+            ["`missing` must be a number, but is '9'"],
+        ),
+        ("1,2\n", {"columns": 3}, ["`columns` must be names or numbers", "but is 3; give a list"]),
+        ("1,2\n", {"directed": None}, ["`directed` must be True or False, but is None"]),
+        ("1,2\n", {"directed": "no"}, ["`directed` must be True or False, but is 'no'"]),
+        ("1,2\n", {"header": "no"}, ["`header` must be True or False"]),
+        ("1,2\n", {"matrix": 1}, ["`matrix` must be True or False"]),
+        (
+            "1,2\n3,4\n5,6\n7,8\n",
+            {"matrix": True, "header": True},
+            ["has 3 rows of 2; correct it."],
+        ),
+        ("1,2\n3,4\n5,6\n", {"matrix": True}, ["or give `header=True` if"]),
+        ("a,b,c\n0,3\n3,0\n", {"matrix": True}, ["but do not; correct them."]),
+        ("a,a\n0,3\n3,0\n", {"matrix": True, "header": True}, ["or leave out `header=True`."]),
+        ("0,3\n,0\n", {"matrix": True}, ["neither -inf, NaN nor empty", "give `missing=nan` if"]),
+        ("*Vertices 2\n*Arcs\n1 2 5\n", {}, ["from_networkx(networkx.read_pajek(path))"]),
+    ],
+)
+def test_options_that_do_not_fit(save, refuses, text, options, parts):
+    with refuses(*parts):
+        load_graph(save("g.csv", text), **options)
+
+
+@pytest.mark.parametrize("text", ["1,0,7\n", "2,0,7\n"])
+def test_one_edge(save, text):
+    assert listed(load_graph(save("g.csv", text))) == [(1, 0, 7)]
 
 
 def test_options_say_how_a_text_is_meant(save, refuses):

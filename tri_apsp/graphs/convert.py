@@ -16,7 +16,7 @@ from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import cast_weights, widen
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import reason_of, warn_of_attribute
+from tri_apsp.messages import reason_of, shown, warn_of_attribute
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 if TYPE_CHECKING:
@@ -81,11 +81,7 @@ def from_numpy(
             f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in "
             "np.asarray, or give a SciPy matrix to from_scipy."
         )
-    if missing is not None and (not isinstance(missing, Real) or isinstance(missing, bool)):
-        raise InputTypeError(
-            f"`missing` must be a number, but is {missing!r}; give the value that means no edge, "
-            "such as 0."
-        )
+    check_missing(missing)
     target = dtype_of(array.dtype, dtype, "`array`")
     place = resolve(str(device))
     if array.ndim in (2, 3):
@@ -104,6 +100,15 @@ def from_numpy(
     result = cast_weights(as_tensor(kept), target, "array").to(place)
     result.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     return result
+
+
+def check_missing(missing: object) -> None:
+    """Refuse a value for no edge that is neither a number nor None."""
+    if missing is not None and (not isinstance(missing, Real) or isinstance(missing, bool)):
+        raise InputTypeError(
+            f"`missing` must be a number, but is {shown(missing)}; give the value that means no "
+            "edge, such as 0."
+        )
 
 
 def from_scipy(

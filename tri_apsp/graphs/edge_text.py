@@ -13,7 +13,7 @@ import csv
 import dataclasses
 import itertools
 import re
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -63,21 +63,34 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
     declared, text = _declarations(text)
     rows = [_fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
     is_matrix = options.get("matrix")
-    if is_matrix is None:  # as pandas writes one: an empty corner, and a label in row and column
+    # As pandas writes one: an empty corner, and a label in row and column.
+    if is_matrix is None and options.get("columns") is None:
         is_matrix = len(rows) > 1 and ["", rows[1][0]] == rows[0][:2]
+    for name in ("base", "vertices", "columns") if is_matrix else ("missing",):
+        if options.get(name) is not None:
+            raise InputError(
+                f"`{name}` is for a list of edges, but {source} is read as a matrix; leave it out."
+                if is_matrix
+                else f"`{name}` is for a matrix, but {source} is read as a list of edges; leave it "
+                "out, or give `matrix=True`."
+            )
     if is_matrix and rows:
         return _matrix(text, rows[0], delimiter, options)
-    if options.get("missing") is not None:
-        raise InputError(
-            f"`missing` is for a matrix, but {source} holds a list of edges; leave it out, or give "
-            "`matrix=True`."
-        )
     has_header, use = _layout(text, rows, options) if rows else (False, (0, 1))
     if has_header:
         below, text = _declarations(text.after(next(text.rows())[0]))
         declared |= below
     is_plain = not (has_header or declared or options.get("columns"))
-    base, n = (_agreed(name, options, declared, text.name) for name in ("base", "vertices"))
+    for name in ("base", "vertices"):
+        given = options.get(name)
+        if given is not None:
+            number = declared.setdefault(name, as_integer(given, name))
+            if number != given:
+                raise InputError(
+                    f"`{name}` must agree with the file, but is {given}, and {source} declares "
+                    f"{number}; leave it out or correct the file."
+                )
+    base, n = declared.get("base"), declared.get("vertices")
     if base not in (None, 0, 1):
         raise InputError(
             f"`base`, the number of the first vertex, must be 0 or 1, but is {base} for {source}; "
@@ -120,22 +133,6 @@ def _declarations(text: Text) -> tuple[dict[str, int], Text]:
             if field is not None:
                 declared[name] = parse_count(field, text.name, number, name)
     return declared, text.after(number)
-
-
-def _agreed(
-    name: Literal["base", "vertices"], options: ReadOptions, declared: dict[str, int], source: str
-) -> int | None:
-    """Return a number that the caller gives, the file declares, or both."""
-    given = options.get(name)
-    if given is None:
-        return declared.get(name)
-    number = as_integer(given, name)
-    if declared.get(name, number) != number:
-        raise InputError(
-            f"`{name}` must agree with the file, but is {number}, and {source} declares "
-            f"{declared[name]}; leave it out or correct the file."
-        )
-    return number
 
 
 def _fields(line: str, delimiter: str | None) -> list[str]:
@@ -181,10 +178,15 @@ def _layout(
         has_weights = len(row) == 3 and _is_number(row[2])
         if len(rows[-1]) == len(row) and (len(row) == 2 or has_weights) and ";" not in row[0]:
             return bool(header), tuple(range(len(row)))
+    remedy = "give `header=True` if it is no edge, or correct it"
+    if len(rows[-1]) == len(first):
+        remedy = (
+            "give `columns='1,2,3'` or names, `header=True`, `matrix=True`, `format` csv, tsv or "
+            "txt, or use from_pandas"
+        )
     raise InputError(
         f"rows of an edge list must be `source target [weight]`, but line {number} of {text.name} "
-        f"is {shown(line)}; give `columns='1,2,3'` or names, `header=True`, `matrix=True`, "
-        "`format` csv, tsv or txt, or use from_pandas."
+        f"is {shown(line)}; {remedy}."
     )
 
 
@@ -200,7 +202,7 @@ def _refuse_ambiguous(graph: EdgeList, width: int, name: str) -> None:
         what, remedy = "a matrix", "`matrix=True`"
         if graph.edges > width:
             what, remedy = "a matrix below labels", "`matrix=True` and `header=True`"
-    elif rows[0][1] == graph.edges - 1 and (others <= graph.sources[0]).all():
+    elif rows[0][1] == graph.edges - 1 > 0 and (others <= graph.sources[0]).all():
         what, remedy = "edges below the numbers of vertices and edges", "`header=True`"
     else:
         return
@@ -227,7 +229,8 @@ def _matrix(
         if not names or len({*names}) < len(names):
             raise InputError(
                 f"labels must stand in the first row of {text.name}, or in its first row and "
-                "column in one order, each once, but do not; correct them, or give `header=False`."
+                "column in one order, each once, but do not; correct them"
+                f"{', or leave out `header=True`' if header else ''}."
             )
     if delimiter is not None:
         # As NaN, such as pandas writes.
@@ -240,15 +243,16 @@ def _matrix(
     if len(values) != width:
         raise InputError(
             f"a matrix must have as many rows as columns, but {text.name} has {len(values)} rows "
-            f"of {width}; correct it, or give `header=True` if the first row holds labels."
+            f"of {width}; correct it"
+            f"{'' if names else ', or give `header=True` if the first row holds labels'}."
         )
     missing = options.get("missing")
     if missing is not None:
         absent = np.isnan(values) if missing != missing else values == missing
         kind = torch.int64 if values.dtype == np.int64 else torch.float64
         values = np.where(absent & ~np.eye(width, dtype=bool), no_edge(kind), values)
-    rule = "weights must be neither -inf nor, without `missing=nan`, NaN or empty"
-    text.check_weights(values, rule)
+    rule = "weights must be neither -inf, NaN nor empty"
+    text.check_weights(values, rule, "correct it, or give `missing=nan` if NaN is no edge")
     if not names:
         return DenseGraph(torch.from_numpy(values), range(width), text.name)
     vertices, labels = number_ids(integers_of(np.array(names, object)))

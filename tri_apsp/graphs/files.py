@@ -71,10 +71,19 @@ class ReadOptions(TypedDict, total=False):
 
 def columns_of(given: str | Sequence[str | int]) -> list[str]:
     """Return the columns of ReadOptions one by one."""
+    if not isinstance(given, Sequence):
+        raise InputTypeError(
+            f"`columns` must be names or numbers of columns, but is {shown(given)}; give a list, "
+            "or a str with commas."
+        )
     columns = given.split(",") if isinstance(given, str) else given
     return [str(column).strip() for column in columns]
 
 
+PAJEK = (
+    "a file of Pajek must be read by NetworkX or igraph, but is given here; call "
+    "from_networkx(networkx.read_pajek(path)), or convert it with networkx.write_graphml."
+)
 _GZIP = b"\x1f\x8b"
 # Control characters other than tabs, line feeds and form feeds.
 _CONTROL = bytes({*range(0x20), 0x7F} - {0x09, 0x0A, 0x0B, 0x0C})
@@ -112,6 +121,8 @@ class Source:
                 f"a .{self.format} file must be text, but {self} holds control characters; give "
                 "the text, or name the format of a binary file."
             )
+        if data.lstrip()[:9].lower() == b"*vertices":
+            raise InputError(PAJEK)
         encoding = "utf-8"
         try:
             data.decode(encoding)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import torch
 
+from tri_apsp.arguments import check_flags
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.convert import check_missing
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.files import Format, ReadOptions, Source, file_format, to_path
+from tri_apsp.graphs.files import PAJEK, Format, ReadOptions, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 
@@ -159,6 +161,9 @@ def load_graph(source: str | os.PathLike[str] | BinaryIO, **options: Unpack[Read
                 f"`{name}` is for {', '.join(formats)}, but is {value!r} for {opened}, whose "
                 "format defines it; leave it out."
             )
+        if name == "directed" or (name in ("header", "matrix") and value is not None):
+            check_flags(**{name: value})
+    check_missing(options.get("missing"))
     with opened.parsing():
         graph = kind.read(opened, options=options) if kind.options else kind.read(opened)
     if options.get("directed", True):
@@ -181,10 +186,7 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
     place = path or cast(BinaryIO, source)
     name = f".{format}" if format or path is None else path.name.lower()
     if name.removesuffix(".gz").endswith(".net"):
-        raise InputError(
-            "a file of Pajek must be read by NetworkX or igraph, but is given here; call "
-            "from_networkx(networkx.read_pajek(path)), or convert it with networkx.write_graphml."
-        )
+        raise InputError(PAJEK)
     if format is None and path is not None:
         remedy = "rename it, or give `format`"
         format = cast(Format, file_format(path, READ_FORMATS, remedy).removeprefix("."))

@@ -31,6 +31,7 @@ from tri_apsp.messages import counted, one_line, reason_of, shown
 NUMBERS = (np.int64, np.float64)
 """The types that weights are parsed as: integers if all of them are, so that these are exact."""
 
+_REMEDY = "correct or remove the line"
 _EXACT_END = 2.0**53  # below it a float64 holds every integer
 _WITHIN_FLOAT64 = f"weights must be inf or at most {sys.float_info.max:.4g}"
 # What a text with a number that large has: a search for each is faster than one for both.
@@ -176,17 +177,20 @@ class Text:
         raise self._error(rule, row, f" ({one_line(reason, 100)})")
 
     def check_weights(
-        self, weights: npt.NDArray[Any], rule: str = "weights must be neither NaN nor -inf"
+        self,
+        weights: npt.NDArray[Any],
+        rule: str = "weights must be neither NaN nor -inf",
+        remedy: str = _REMEDY,
     ) -> None:
         """Refuse NaN, -inf, and numbers that no float64 holds; warn once of an integer that was
         rounded.
 
         Args:
             weights: those of each row, (rows,) or (rows, columns).
-            rule: what the message says of NaN and -inf.
+            rule, remedy: what the message says of NaN and -inf.
         """
         of_rows = weights[:, None] if weights.ndim == 1 else weights
-        self.refuse(np.any(~(of_rows > -np.inf), axis=1), rule)
+        self.refuse(np.any(~(of_rows > -np.inf), axis=1), rule, remedy)
         large = (np.abs(of_rows) >= _EXACT_END).any(axis=1)
         if weights.dtype.kind != "f" or not large.any():
             return
@@ -206,15 +210,17 @@ class Text:
                 f"announces, but lists {found}; copy the file again or correct the header."
             )
 
-    def refuse(self, wrong: npt.NDArray[np.bool_], rule: str) -> None:
+    def refuse(self, wrong: npt.NDArray[np.bool_], rule: str, remedy: str = _REMEDY) -> None:
         """Raise the error of the first row that is `wrong`, if one is."""
         if wrong.any():
-            raise self._error(rule, next(islice(self.rows(), int(wrong.argmax()), None)))
+            row = next(islice(self.rows(), int(wrong.argmax()), None))
+            raise self._error(rule, row, remedy=remedy)
 
-    def _error(self, rule: str, row: tuple[int, str], reason: str = "") -> InputError:
+    def _error(
+        self, rule: str, row: tuple[int, str], reason: str = "", remedy: str = _REMEDY
+    ) -> InputError:
         return InputError(
-            f"{rule} in {self.name}, but line {row[0]} is {shown(row[1])}{reason}; correct or "
-            "remove the line."
+            f"{rule} in {self.name}, but line {row[0]} is {shown(row[1])}{reason}; {remedy}."
         )
 
     def _stream(self) -> io.TextIOWrapper:
@@ -283,14 +289,14 @@ def parse_edges(
 
 def _check_names(text: Text, ids: npt.NDArray[Any]) -> None:
     """Refuse sources and targets that are missing, and integers among names."""
-    hint = "below one that `header=True` leaves out, unless `matrix=True` reads a matrix"
     for pattern, rule in (
         ("", "each row must name two vertices"),
-        (r"[+-]?[0-9]+", "ids of all rows must be integers, or of all names"),
+        (r"[+-]?[0-9]+", "sources and targets must all be integers, or all be names"),
     ):
         found = np.array([bool(re.fullmatch(pattern, each)) for each in ids]).reshape(2, -1)
-        rare = found if 2 * found.sum() <= found.size else ~found
-        text.refuse(np.logical_or(*rare), f"{rule}, {hint},")
+        wrong = np.logical_or(*(found if 2 * found.sum() <= found.size else ~found))
+        header = "`header=True` if it is no edge, or " if wrong[:1].any() else ""
+        text.refuse(wrong, rule, f"{_REMEDY}, or give {header}`matrix=True` for a matrix")
 
 
 def parse_count(field: str, name: str, line: int, what: str) -> int:
