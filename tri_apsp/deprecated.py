@@ -18,7 +18,7 @@ from tri_apsp.messages import warn_caller
 from tri_apsp.paths.following import Paths
 from tri_apsp.request import Request
 from tri_apsp.result import Result
-from tri_apsp.values import filled
+from tri_apsp.value_checks import filled
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,7 +16,7 @@ from tri_apsp.messages import shown
 from tri_apsp.paths.following import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
 from tri_apsp.semirings import minus_infinity, no_edge
-from tri_apsp.values import filled
+from tri_apsp.value_checks import filled
 
 __all__ = ["NegativeCycle", "Result"]
 

@@ -29,7 +29,7 @@ from tri_apsp.cycles.changed_weights import ChangedWeights
 from tri_apsp.cycles.search import CycleSearch, NegativeCycle
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.plan import Options
-from tri_apsp.values import raise_out_of_range
+from tri_apsp.value_checks import raise_out_of_range
 
 
 class Attempts(ABC):

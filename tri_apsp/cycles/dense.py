@@ -8,8 +8,8 @@ from tri_apsp.arguments import DenseBatch
 from tri_apsp.cycles.search import allowance_of
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.semirings import no_edge
+from tri_apsp.value_checks import check_graphs
 from tri_apsp.value_range import value_range
-from tri_apsp.values import check_graphs
 
 
 def matrices_of_marking(dtype: torch.dtype) -> float:

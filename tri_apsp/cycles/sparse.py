@@ -10,7 +10,7 @@ from tri_apsp.cycles.search import CycleSearch, Margins, NegativeCycle, search_o
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.graphs.sparse import SparseGraph, canonical, strong_components
 from tri_apsp.semirings import no_edge
-from tri_apsp.values import raise_out_of_range
+from tri_apsp.value_checks import raise_out_of_range
 
 # Pairs that are marked at a time.
 _PAIRS = 1 << 24

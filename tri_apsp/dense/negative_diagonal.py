@@ -17,7 +17,7 @@ from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dense_reachability import closure_of
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.semirings import no_edge
-from tri_apsp.values import raise_out_of_range
+from tri_apsp.value_checks import raise_out_of_range
 
 
 class Attempt(NamedTuple):

@@ -9,8 +9,8 @@ from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.memory import memory_for
 from tri_apsp.semirings import floor, no_edge
+from tri_apsp.value_checks import check_values, raise_out_of_range
 from tri_apsp.value_range import ValueRange
-from tri_apsp.values import check_values, raise_out_of_range
 
 
 def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.Tensor:

@@ -23,8 +23,8 @@ from tri_apsp.paths.predecessors import find_predecessors
 from tri_apsp.plan import Options, Progress
 from tri_apsp.result import Result
 from tri_apsp.semirings import no_edge
+from tri_apsp.value_checks import check_graphs
 from tri_apsp.value_range import ValueRange, clear_padding, padding_of, value_range
-from tri_apsp.values import check_graphs
 
 # Whether the last weights of a dtype on a device had a negative value: the next ones are expected
 # to be alike.

@@ -8,8 +8,8 @@ import torch
 
 from tri_apsp.engines import Engine
 from tri_apsp.semirings import DistanceRange, distance_range, no_edge
+from tri_apsp.value_checks import raise_out_of_range
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, row_blocks
-from tri_apsp.values import raise_out_of_range
 
 
 class NegativeDiagonalError(Exception):

@@ -46,8 +46,8 @@ from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge
 from tri_apsp.shared_memory import shares_memory
+from tri_apsp.value_checks import check_negative, check_values, raise_out_of_range
 from tri_apsp.value_range import ValueRange, union
-from tri_apsp.values import check_negative, check_values, raise_out_of_range
 
 # Rows in which edges are counted.
 _COUNTED = 2048

@@ -13,8 +13,8 @@ from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
 from tri_apsp.memory import check_memory
 from tri_apsp.messages import shown, warn_caller
 from tri_apsp.semirings import dtype_name, from_bool, no_edge, remedy_beyond
+from tri_apsp.value_checks import check_values
 from tri_apsp.value_range import value_range
-from tri_apsp.values import check_values
 
 # Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of
 # any size.

@@ -20,7 +20,7 @@ from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
 from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, no_edge
-from tri_apsp.values import filled
+from tri_apsp.value_checks import filled
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")

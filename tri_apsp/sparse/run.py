@@ -24,7 +24,7 @@ from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.plan import ROWS, SparsePlan, rows_per_block
 from tri_apsp.sparse.settle import Settled, settle, settle_nearest
 from tri_apsp.sparse.share import WHOLE
-from tri_apsp.values import raise_out_of_range
+from tri_apsp.value_checks import raise_out_of_range
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _VALUES_PER_BLOCK = 1 << 20

@@ -16,7 +16,7 @@ from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.semirings import no_edge
-from tri_apsp.values import raise_out_of_range
+from tri_apsp.value_checks import raise_out_of_range
 
 
 class SimplePath(NamedTuple):
