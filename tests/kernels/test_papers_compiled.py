@@ -10,7 +10,7 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.sass import Compiled, Variant, needs_disassembler
-from kernels.variants import TYPES
+from kernels.variants import CAPABILITIES, TYPES
 from papers.substitutes import Engine
 
 from tri_apsp.gpu import launcher
@@ -44,6 +44,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
         dtype: torch.dtype,
         parameter: int | None = None,
         *,
+        capability: int = CAPABILITIES[0],
         nonnegative: bool = True,
     ) -> dict[str, Compiled]:
         launched: dict[str, tuple[Any, dict[str, Any]]] = {}
@@ -54,12 +55,17 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
         method = SYSTEMS[name].method(parameter)
         method.solve(matrix, Engine(dtype, nonnegative=nonnegative), Observer())
         launcher.cached_launcher.cache_clear()
-        return {kernel: _variant(*each, dtype).compile() for kernel, each in launched.items()}
+        return {
+            kernel: _variant(*each, dtype, capability).compile()
+            for kernel, each in launched.items()
+        }
 
     return compile_all
 
 
-def _variant(kernel: Any, constants: dict[str, Any], dtype: torch.dtype) -> Variant:
+def _variant(
+    kernel: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int
+) -> Variant:
     constants = dict(constants)
     num_warps = constants.pop("num_warps")
     signature = {
@@ -71,17 +77,22 @@ def _variant(kernel: Any, constants: dict[str, Any], dtype: torch.dtype) -> Vari
         for name in kernel.arg_names
         if name not in constants
     }
-    return Variant(kernel, signature, constants, 90, num_warps)
+    return Variant(kernel, signature, constants, capability, num_warps)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize(
-    "nonnegative",
-    [pytest.param(True, marks=pytest.mark.releases), pytest.param(False, marks=pytest.mark.slow)],
+    ("capability", "nonnegative"),
+    [
+        pytest.param(90, True, marks=pytest.mark.releases),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((80, True), (100, True))),
+        pytest.param(90, False, marks=pytest.mark.slow),
+    ],
 )
-def test_no_register_spills(compiled: Any, name: str, nonnegative: bool) -> None:
+def test_no_register_spills(compiled: Any, name: str, capability: int, nonnegative: bool) -> None:
     dtype = SYSTEMS[name].dtypes[0]
-    for kernel, found in compiled(name, dtype, nonnegative=nonnegative).items():
+    found_all = compiled(name, dtype, capability=capability, nonnegative=nonnegative)
+    for kernel, found in found_all.items():
         assert found.spills == 0, kernel
         assert found.registers <= (88 if dtype.itemsize <= 4 else 128), kernel
 

@@ -562,13 +562,11 @@ def of_one_vertex(kernel: str) -> Variant:
 _SIZES = (torch.float32, torch.float64, torch.int16)
 _CLASSES = (torch.float32, torch.int64, torch.int16)
 _FLOATS = (torch.float32, torch.float64)
-# Of kernels in plain Triton, whose sources know no capability.
-_PLAIN = CAPABILITIES[:2]
 
 VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
-    "portable product": (portable_product, star(_CLASSES, _PLAIN)),
-    "portable closure": (portable_closure, star(_CLASSES, _PLAIN)),
-    "portable panels": (portable_panels, star(_CLASSES, _PLAIN)),
+    "portable product": (portable_product, star(_CLASSES, CAPABILITIES)),
+    "portable closure": (portable_closure, star(_CLASSES, CAPABILITIES)),
+    "portable panels": (portable_panels, star(_CLASSES, CAPABILITIES)),
     "nvidia product": (
         nvidia_product,
         [
@@ -587,20 +585,20 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     ),
     "shared value_range": (
         value_range,
-        [*star(_SIZES, _PLAIN, [1], [True]), (torch.float32, 90, 2, False)],
+        [*star(_SIZES, CAPABILITIES, [1], [True]), (torch.float32, 90, 2, False)],
     ),
     "shared initial_matrix": (
         initial_matrix,
-        star(_SIZES, _PLAIN, ["", "SIZES", "PADDED"]),
+        star(_SIZES, CAPABILITIES, ["", "SIZES", "PADDED"]),
     ),
-    "shared copy": (copy, star(_SIZES, _PLAIN)),
-    "shared packed": (packed, star([False, True], [False, True], _PLAIN)),
-    "shared argmin": (argmin, star(_FLOATS, _PLAIN)),
-    "shared bellman_ford": (bellman_ford, star([torch.float32, torch.int32], _PLAIN)),
+    "shared copy": (copy, star(_SIZES, CAPABILITIES)),
+    "shared packed": (packed, star([False, True], [False, True], CAPABILITIES)),
+    "shared argmin": (argmin, star(_FLOATS, CAPABILITIES)),
+    "shared bellman_ford": (bellman_ford, star([torch.float32, torch.int32], CAPABILITIES)),
     "shared predecessors": (
         predecessors,
         [
-            *itertools.product(PREDECESSOR_KERNELS, [torch.float32], _PLAIN),
+            *itertools.product(PREDECESSOR_KERNELS, [torch.float32], CAPABILITIES),
             *(("_search_lists_kernel", dtype, 90) for dtype in _CLASSES[1:]),
         ],
     ),
@@ -609,7 +607,7 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         [
             case
             for name, tiles in SPARSE_KERNELS.items()
-            for case in star([name], tiles, [torch.float32], _PLAIN)
+            for case in star([name], tiles, [torch.float32], CAPABILITIES)
         ],
     ),
     "elimination": (
@@ -617,7 +615,7 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         [
             case
             for name in SWEEP_KERNELS
-            for case in star([name], [torch.float32, torch.int64], _PLAIN)
+            for case in star([name], [torch.float32, torch.int64], CAPABILITIES)
         ],
     ),
     "nvidia sweep": (
@@ -633,17 +631,17 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         [
             (name, *kind, capability)
             for name, kinds in HOP_KERNELS.items()
-            for kind, capability in star(kinds, _PLAIN)
+            for kind, capability in star(kinds, CAPABILITIES)
         ],
     ),
     "gradients argmin": (
         nvidia_argmin,
         star([torch.float32, torch.int64], [True, False], [False, True], CAPABILITIES),
     ),
-    "gradients check_terms": (check_terms, star([torch.float32, torch.int32], _PLAIN)),
+    "gradients check_terms": (check_terms, star([torch.float32, torch.int32], CAPABILITIES)),
     "gradients": (
         gradient_sums,
-        [*itertools.product(SUM_KERNELS, [torch.float32], _PLAIN)],
+        [*itertools.product(SUM_KERNELS, [torch.float32], CAPABILITIES)],
     ),
     "small graphs": (
         small_graphs,
@@ -665,8 +663,8 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             for tiles in (boolean_nvidia.COUNTING_TILES, boolean_nvidia.LARGE_COUNTING_TILES)
         ],
     ),
-    "boolean pack": (boolean_pack, star([torch.uint8, torch.float32], _PLAIN)),
-    "boolean unpack": (boolean_unpack, star([False, True], _PLAIN)),
+    "boolean pack": (boolean_pack, star([torch.uint8, torch.float32], CAPABILITIES)),
+    "boolean unpack": (boolean_unpack, star([False, True], CAPABILITIES)),
     "exponents product": (exponent_product, star(EXPONENT_DTYPES, [90], [False, True])),
     "exponents encode": (encode_exponents, star(EXPONENT_DTYPES, [90], [False, True])),
     "exponents sample": (sample_exponents, star(EXPONENT_DTYPES, [90])),
@@ -678,8 +676,8 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
 }
 """The variants that tests compile, and compare_compiled.py: how one is made, and its arguments.
 
-Each has its reason: every kernel for each compute capability, of those in plain Triton for two, and
-every class of dtypes, way and tile for the first of them.
+Each has its reason: every kernel for each compute capability, and every class of dtypes, way and
+tile for the first of them.
 
 A name begins with its engine, or with "shared" if both GPU engines launch it, or with another word
 if no tuned file depends on it.
