@@ -60,7 +60,6 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
             in two ways; for options that contradict the file.
     """
     text = source.text("#%")
-    declared, text = _declarations(text)
     rows = [_fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
     is_matrix = options.get("matrix")
     # As pandas writes one: an empty corner, and a label in row and column.
@@ -77,9 +76,7 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
     if is_matrix and rows:
         return _matrix(text, rows[0], delimiter, options)
     has_header, use = _layout(text, rows, options) if rows else (False, (0, 1))
-    if has_header:
-        below, text = _declarations(text.after(next(text.rows())[0]))
-        declared |= below
+    declared, text = _below(text, has_header)
     is_plain = not (has_header or declared or options.get("columns"))
     for name in ("base", "vertices"):
         given = options.get(name)
@@ -121,18 +118,20 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
     return graph
 
 
-def _declarations(text: Text) -> tuple[dict[str, int], Text]:
-    """Return what comments above the first row declare, and the lines from there on."""
-    declared: dict[str, int] = {}
-    number = text.first - 1
+def _below(text: Text, has_header: bool) -> tuple[dict[str, int], Text]:
+    """Return what comments above the first row of numbers declare, and the lines from there on."""
+    declared, last = dict[str, int](), text.first - 1
     for number, line in text.lines():
         if not text.is_comment(line):
-            return declared, text.after(number - 1)
+            if not has_header:
+                break
+            has_header = False
         match = _DECLARATION.fullmatch(line.strip())
         for name, field in match.groupdict().items() if match else ():
             if field is not None:
                 declared[name] = parse_count(field, text.name, number, name)
-    return declared, text.after(number)
+        last = number
+    return declared, text.after(last)
 
 
 def _fields(line: str, delimiter: str | None) -> list[str]:
@@ -216,12 +215,12 @@ def _matrix(
     text: Text, first: list[str], delimiter: str | None, options: ReadOptions
 ) -> DenseGraph:
     """Return the graph of a matrix, with or without labels, of which `first` is the first row."""
-    header = options.get("header")
-    names: list[str] = []
-    use = None
+    header, names, use = options.get("header"), list[str](), None
+    has_labels = header or (header is None and not _is_number(first[0]))
+    _, text = _below(text, has_labels)
     # Labels stand in the first column too where there are as many rows as that.
-    if header or (header is None and not _is_number(first[0])):
-        text, names = text.after(next(text.rows())[0]), first
+    if has_labels:
+        names = first
         if sum(1 for _ in text.rows()) < len(first):
             names, use = first[1:], range(1, len(first))
             column = [_fields(row, delimiter)[0] for _, row in text.rows()]

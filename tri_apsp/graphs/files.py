@@ -6,7 +6,7 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, TypedDict, cast
@@ -172,25 +172,18 @@ class Source:
         Raises:
             InputError: as `read`.
         """
-        if isinstance(self.place, Path) and _is_uncompressed(self.place):
-            return self.place
+        place = self.place
+        with suppress(OSError, ValueError):  # which read() explains
+            if isinstance(place, Path) and place.is_file():  # no byte of a pipe is read twice
+                with place.open("rb") as stream:
+                    if stream.read(len(_GZIP)) not in (_GZIP, b""):
+                        return place
         return io.BytesIO(self.read())
 
     def parsing(self) -> AbstractContextManager[None]:
         """Return a context in which the file is parsed; see messages.parsing."""
         failed = f"a .{self.format} file must hold a graph, but {self} cannot be read"
         return parsing(str(self), failed, "write it again")
-
-
-def _is_uncompressed(path: Path) -> bool:
-    """Return whether `path` is a file that can be read, is not empty and is not compressed."""
-    try:
-        if not path.is_file():  # such as a pipe, of which no byte must be read twice
-            return False
-        with path.open("rb") as stream:
-            return stream.read(len(_GZIP)) not in (_GZIP, b"")
-    except (OSError, ValueError):
-        return False
 
 
 def to_path(value: object, argument: str, *, or_tensor: bool = False) -> Path:
