@@ -15,7 +15,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.labels import Labels, vertex_of
-from tri_apsp.graphs.text import Text
+from tri_apsp.graphs.text import Text, fields
 from tri_apsp.messages import one_line, shown
 
 P = TypeVar("P", str, Path)
@@ -109,7 +109,7 @@ def pairs_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[i
     """
     first = _QUOTED.sub("", next((line for _, line in text.rows()), ""))
     delimiter = next((one for one in ("\t", ",") if one in first), None)
-    rows = _rows(text, labels, option, lambda line: _fields(line, delimiter), width=2)
+    rows = _rows(text, labels, option, lambda line: fields(line, delimiter), width=2)
     return [source for source, _ in rows], [target for _, target in rows]
 
 
@@ -144,13 +144,6 @@ def _rows(
             "line."
         )
     return rows
-
-
-def _fields(line: str, delimiter: str | None) -> list[str]:
-    if '"' not in line:
-        return [field.strip() for field in line.split(delimiter)]
-    fields = next(csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True))
-    return [field.strip() for field in fields if delimiter or field]
 
 
 def _unquoted(line: str) -> str:

@@ -1,8 +1,9 @@
 """python -m tri_apsp generate"""
 
 import argparse
-from pathlib import Path
 
+from tri_apsp.cli.options import OUT
+from tri_apsp.console.options import add_options, option
 from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, check_output, generate, write_graph
 from tri_apsp.messages import counted
 
@@ -23,25 +24,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "kind", metavar="KIND", choices=list(GENERATORS), help=f"{', '.join(GENERATORS)}: see below"
-    )
-    parser.add_argument("--n", type=int, required=True, help="number of vertices")
-    parser.add_argument(
-        "--p",
-        type=float,
-        help="probability of an edge, from 0 to 1; for erdos_renyi, which needs it",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="default: 0; the same seed gives the same graph"
-    )
-    parser.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help=f"the name ends in one of {', '.join(GRAPH_FORMATS)}",
+    add_options(
+        parser,
+        option(
+            "kind",
+            metavar="KIND",
+            choices=list(GENERATORS),
+            help=f"{', '.join(GENERATORS)}: see below",
+        ),
+        option("--n", type=int, required=True, help="number of vertices"),
+        option(
+            "--p",
+            type=float,
+            help="probability of an edge, from 0 to 1; for erdos_renyi, which needs it",
+        ),
+        option(
+            "--seed", type=int, default=0, help="default: 0; the same seed gives the same graph"
+        ),
+        OUT.but(required=True, help=f"the name ends in one of {', '.join(GRAPH_FORMATS)}"),
     )
 
 

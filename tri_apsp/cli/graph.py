@@ -100,7 +100,9 @@ class Problem:
         """The sparse graph in the dtype that the arguments ask for, else in its own; int32 for
         int16.
         """
-        return sparse_graph(self.given, dtype=dtype_of(self.args), device=self.device)
+        return sparse_graph(
+            self.given, dtype=DTYPES_BY_NAME.get(self.args.dtype), device=self.device
+        )
 
     def weights(self) -> torch.Tensor | SparseGraph:
         """Return what the solver takes: the sparse graph if a sparse method may be chosen, else
@@ -109,7 +111,7 @@ class Problem:
         may_be_sparse = self.args.method in ("auto", JOHNSON, *ROW_METHODS)
         given = self.given
         natural = given.dtype if isinstance(given, SparseGraph) else given.natural_dtype
-        dtype = dtype_of(self.args) or natural
+        dtype = DTYPES_BY_NAME.get(self.args.dtype) or natural
         if not isinstance(given, DenseGraph) and dtype in SPARSE_DTYPES and may_be_sparse:
             return self.graph
         dense = DenseGraph(given.dense()) if isinstance(given, SparseGraph) else given
@@ -267,7 +269,7 @@ def read(args: argparse.Namespace) -> AnyGraph:
         if Path(args.graph).suffix.lower() != ".npz":  # which load() takes alone
             raise
     graph = PreparedGraph.load(args.graph)
-    dtype = dtype_of(args)
+    dtype = DTYPES_BY_NAME.get(args.dtype)
     may_be_rounded = max(graph.heaviest, -graph.lowest) >= _FLOAT32_EXACT_END
     if graph.dtype == torch.float32 and (
         dtype == torch.float64 or (dtype in (torch.int32, torch.int64) and may_be_rounded)
@@ -277,11 +279,6 @@ def read(args: argparse.Namespace) -> AnyGraph:
             f"{args.dtype}; give --dtype to prepare."
         )
     return graph.both_ways() if args.undirected else graph
-
-
-def dtype_of(args: argparse.Namespace) -> torch.dtype | None:
-    """Return the dtype that the arguments ask for."""
-    return DTYPES_BY_NAME[args.dtype] if args.dtype else None
 
 
 def describe_distances(

@@ -4,9 +4,10 @@ import argparse
 
 from tri_apsp.api import prepare
 from tri_apsp.cli.files import check_outputs
-from tri_apsp.cli.graph import dtype_of, read
+from tri_apsp.cli.graph import read
 from tri_apsp.cli.options import GRAPH, OUT, SPARSE_DTYPE
 from tri_apsp.console.options import add_options
+from tri_apsp.semirings import DTYPES_BY_NAME
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read a graph, find its order, and write both."""
     check_outputs(args, ["--out"], formats=[".npz"])
-    graph = prepare(read(args), directed=not args.undirected, dtype=dtype_of(args))
+    graph = prepare(read(args), directed=not args.undirected, dtype=DTYPES_BY_NAME.get(args.dtype))
     graph.save(args.out)
     print(f"{args.out}: {graph.summary}")

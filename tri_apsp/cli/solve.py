@@ -13,7 +13,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.api import Result
 from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
-from tri_apsp.cli.graph import AnyGraph, Problem, dtype_of
+from tri_apsp.cli.graph import AnyGraph, Problem
 from tri_apsp.cli.options import DTYPE, GRAPH, MARK, METHOD, OUTPUTS
 from tri_apsp.configs import Config
 from tri_apsp.console.options import DEVICE, ENGINE, add_options, byte_count, json_of, option
@@ -30,7 +30,7 @@ from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.progress import progress_bar
 from tri_apsp.request import Request
-from tri_apsp.semirings import dtype_name
+from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.sparse.blocks import distance_blocks
 from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
 
@@ -184,7 +184,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
     """Return the dense weights of a graph on the CPU; those of a .npy file are not loaded."""
-    dtype = dtype_of(args)
+    dtype = DTYPES_BY_NAME.get(args.dtype)
     if not isinstance(graph, DenseGraph):
         require_memory(
             f"the dense matrix of {graph.n} vertices",

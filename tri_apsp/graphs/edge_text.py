@@ -9,7 +9,6 @@ A matrix has one row per line. Labels may stand in its first row, or in its firs
 What the first row does not show is said by options; what may be read in two ways is refused.
 """
 
-import csv
 import dataclasses
 import itertools
 import re
@@ -24,7 +23,7 @@ from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import ReadOptions, Source, columns_of
 from tri_apsp.graphs.labels import integers_of, number_ids
-from tri_apsp.graphs.text import NUMBERS, Text, parse_count, parse_edges, write_rows
+from tri_apsp.graphs.text import NUMBERS, Text, fields, parse_count, parse_edges, write_rows
 from tri_apsp.messages import counted, shown
 from tri_apsp.semirings import no_edge
 
@@ -60,7 +59,7 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
             in two ways; for options that contradict the file.
     """
     text = source.text("#%")
-    rows = [_fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
+    rows = [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
     is_matrix = options.get("matrix")
     # As pandas writes one: an empty corner, and a label in row and column.
     if is_matrix is None and options.get("columns") is None:
@@ -132,15 +131,6 @@ def _below(text: Text, has_header: bool) -> tuple[dict[str, int], Text]:
                 declared[name] = parse_count(field, text.name, number, name)
         last = number
     return declared, text.after(last)
-
-
-def _fields(line: str, delimiter: str | None) -> list[str]:
-    """Return the fields of a row, without quotes."""
-    if delimiter is None:
-        found = re.findall(r'"[^"]*"|\S+', line)
-    else:
-        found = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
-    return [field.strip().strip('"') for field in found]
 
 
 def _is_number(field: str) -> bool:
@@ -223,7 +213,7 @@ def _matrix(
         names = first
         if sum(1 for _ in text.rows()) < len(first):
             names, use = first[1:], range(1, len(first))
-            column = [_fields(row, delimiter)[0] for _, row in text.rows()]
+            column = [fields(row, delimiter)[0] for _, row in text.rows()]
             names = names if names == column else []
         if not names or len({*names}) < len(names):
             raise InputError(

@@ -6,6 +6,7 @@ this module adds the line and refuses what would be read otherwise than it is wr
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import io
 import math
@@ -297,6 +298,13 @@ def _check_names(text: Text, ids: npt.NDArray[Any]) -> None:
         wrong = np.logical_or(*(found if 2 * found.sum() <= found.size else ~found))
         header = "`header=True` if it is no edge, or " if wrong[:1].any() else ""
         text.refuse(wrong, rule, f"{_REMEDY}, or give {header}`matrix=True` for a matrix")
+
+
+def fields(line: str, delimiter: str | None) -> list[str]:
+    """Return the fields of a row, without quotes; `delimiter` None: blanks."""
+    row = line if delimiter else line.replace("\t", " ")
+    found = next(csv.reader([row], delimiter=delimiter or " ", skipinitialspace=True))
+    return [field.strip() for field in found if delimiter or field]
 
 
 def parse_count(field: str, name: str, line: int, what: str) -> int:
