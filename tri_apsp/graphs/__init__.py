@@ -2,9 +2,7 @@
 
 from tri_apsp.graphs.cast import cast_weights, integer_limit, warn_of_rounding
 from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
-from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edge_index import from_edge_index
-from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Format, ReadOptions
 from tri_apsp.graphs.formats import FORMATS, GRAPH_FORMATS, READ_FORMATS
 from tri_apsp.graphs.generators import (
@@ -18,6 +16,7 @@ from tri_apsp.graphs.generators import (
     roads,
     sparse_rows,
 )
+from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.read import load_graph, read_graph, read_sparse_graph
 from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.graphs.write import (

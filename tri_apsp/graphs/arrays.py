@@ -12,8 +12,8 @@ import torch
 from tri_apsp.arguments import check_dtype, check_square
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.convert import as_tensor, dtype_of, edges_of_entries, edges_of_sparse
-from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
+from tri_apsp.graphs.graph import DenseGraph, Graph
 from tri_apsp.graphs.npy_file import loading
 from tri_apsp.graphs.sparse import stored_entries
 from tri_apsp.memory import require_memory

@@ -14,7 +14,7 @@ import torch
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import cast_weights, widen
-from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.graph import EdgeList
 from tri_apsp.memory import check_memory
 from tri_apsp.messages import reason_of, shown, warn_of_attribute
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for

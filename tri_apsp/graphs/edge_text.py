@@ -19,9 +19,8 @@ import torch
 
 from tri_apsp.arguments import as_integer
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import ReadOptions, Source, columns_of
+from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.graphs.text import NUMBERS, Text, fields, parse_count, parse_edges, write_rows
 from tri_apsp.messages import counted, shown

@@ -9,12 +9,19 @@ from functools import partial
 from typing import BinaryIO, NamedTuple, get_args
 
 from tri_apsp.graphs.arrays import read_numpy, read_pt, write_weights
-from tri_apsp.graphs.dense import Graph
-from tri_apsp.graphs.dimacs import read_dimacs, write_dimacs
 from tri_apsp.graphs.edge_text import read_edge_text, write_edge_text
 from tri_apsp.graphs.files import Format
-from tri_apsp.graphs.matrix_market import read_matrix_market, write_matrix_market
-from tri_apsp.graphs.other_formats import read_by_networkx, read_metis, read_tntp, read_tsplib
+from tri_apsp.graphs.graph import Graph
+from tri_apsp.graphs.other_formats import (
+    read_by_networkx,
+    read_dimacs,
+    read_matrix_market,
+    read_metis,
+    read_tntp,
+    read_tsplib,
+    write_dimacs,
+    write_matrix_market,
+)
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The formats that `read_graph` supports."""

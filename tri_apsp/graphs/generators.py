@@ -15,8 +15,7 @@ import torch
 
 from tri_apsp.arguments import as_integer
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+from tri_apsp.graphs.graph import MAX_VERTICES, DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.road_network import road_network
 from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted

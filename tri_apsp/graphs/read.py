@@ -11,9 +11,9 @@ from tri_apsp.arguments import check_flags
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.convert import check_missing
-from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import PAJEK, Format, ReadOptions, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
+from tri_apsp.graphs.graph import DenseGraph, Graph
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from tri_apsp.arguments import check_device, check_dtype, check_tensor
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
-from tri_apsp.graphs.dense import DenseGraph
-from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
+from tri_apsp.graphs.graph import DenseGraph, EdgeList, outside_error, weight_error
 from tri_apsp.graphs.labels import Labels
 from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted

@@ -24,8 +24,7 @@ import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import warn_of_rounding
-from tri_apsp.graphs.dense import Graph
-from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+from tri_apsp.graphs.graph import MAX_VERTICES, EdgeList, Graph
 from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.messages import counted, one_line, reason_of, shown
 

@@ -14,9 +14,9 @@ import torch
 from tri_apsp.arguments import check_dtype, check_tensor
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.arrays import write_array
-from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
+from tri_apsp.graphs.graph import Graph
 from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, no_edge

@@ -1,9 +1,10 @@
-"""A graph as a list of weighted edges, and its dense weight matrix."""
+"""What readers and generators return: a graph as a list of weighted edges, or by its weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +12,16 @@ import torch
 
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.cast import Cast, widen
+from tri_apsp.graphs.cast import Cast, cast_weights, check_dense, widen
 from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.memory import check_memory
 from tri_apsp.semirings import no_edge
 
 MAX_VERTICES = 1 << 62  # so that vertex numbers fit int64; memory allows far fewer
 
-# Edges per block that is scattered or written, which limits temporaries at no measurable cost.
-_BLOCK = 1 << 18
+# Edges per block that is scattered or written, and values per block of rows whose edges are counted
+# or listed; these limit temporaries at no measurable cost.
+_EDGES, _VALUES = 1 << 18, 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +118,8 @@ class EdgeList:
         result = torch.full((self.n, self.n), missing, dtype=dtype, device=place)
         result.fill_diagonal_(0)
         flat, cast = result.view(-1), Cast(dtype)
-        for start in range(0, self.edges, _BLOCK):
-            part = slice(start, start + _BLOCK)
+        for start in range(0, self.edges, _EDGES):
+            part = slice(start, start + _EDGES)
             index = torch.from_numpy(self.sources[part] * self.n + self.targets[part]).to(place)
             values = cast(
                 torch.from_numpy(np.require(self.weights[part], requirements=("C", "W")))
@@ -141,8 +143,8 @@ class EdgeList:
 
     def blocks(self) -> Iterator[EdgeList]:
         """Yield the edges of finite weight in order, one block at a time."""
-        for start in range(0, self.edges, _BLOCK):
-            part = slice(start, start + _BLOCK)
+        for start in range(0, self.edges, _EDGES):
+            part = slice(start, start + _EDGES)
             kept = self.weights[part] < np.inf
             yield EdgeList(
                 self.n, self.sources[part][kept], self.targets[part][kept], self.weights[part][kept]
@@ -165,3 +167,114 @@ def weight_error(weight: float, source: Label, target: Label) -> InputError:
         f"edge weights must be neither NaN nor -inf, but that from {source} to {target} is "
         f"{weight}; replace it by a weight, or by inf for no edge."
     )
+
+
+@dataclass(frozen=True, eq=False)
+class DenseGraph:
+    """A graph given by its weights: `weights[i, j]` is the weight of the edge i -> j, or no_edge.
+
+    Args:
+        weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied.
+        labels: what messages and results call the vertices; None: 0 to n - 1.
+        name: what messages call the weights.
+
+    Raises:
+        InputError: another shape or dtype, NaN or -inf, or an integer outside
+            [-no_edge, no_edge].
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp.graphs import DenseGraph, write_graph
+        >>> graph = DenseGraph(torch.tensor([[0, 3], [1, 0]]))
+        >>> graph.n, graph.edges, graph.natural_dtype
+        (2, 2, torch.int64)
+        >>> write_graph(graph, "two.gr")
+    """
+
+    weights: torch.Tensor
+    labels: Labels = None  # type: ignore[assignment]  # never after __post_init__
+    name: str = "weights"
+
+    def __post_init__(self) -> None:
+        check_dense(self.weights, self.name)
+        if self.weights.ndim != 2:
+            raise InputError(
+                f"`{self.name}` of one graph must have shape (n, n), but have "
+                f"{tuple(self.weights.shape)}; take one of the batch."
+            )
+        if self.labels is None:
+            object.__setattr__(self, "labels", range(self.n))
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.weights.shape[0]
+
+    @property
+    def edges(self) -> int:
+        """The number of entries that are not "no edge", on the diagonal only of the negative ones;
+        one pass over the matrix.
+        """
+        missing, diagonal = no_edge(self.weights.dtype), self.weights.diagonal()
+        present = sum(int((rows < missing).sum()) for _, rows in self._row_blocks())
+        return present - int(((diagonal >= 0) & (diagonal < missing)).sum())
+
+    @property
+    def natural_dtype(self) -> torch.dtype:
+        """The default dtype of a solve: that of the weights."""
+        return self.weights.dtype
+
+    def to_weights(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
+        """Return the weights in `dtype` on `device`, the diagonal 0 where it is not negative.
+
+        Args:
+            dtype: float32, float64, int16, int32 or int64.
+            device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
+
+        Returns:
+            A new (n, n) tensor.
+
+        Warns:
+            RoundingWarning: once, if an integer is not exact in `dtype`.
+
+        Raises:
+            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
+                of `device`.
+            InputError: an integer `dtype` and a weight that is not an integer.
+            DistanceRangeError: a weight that `dtype` cannot hold.
+
+        Cost:
+            O(n^2); a second matrix of workspace if both dtype and device change.
+        """
+        place = resolve(str(device))
+        check_memory(self.n, 1, dtype, place)
+        result = cast_weights(self.weights, dtype).to(place)
+        if result.data_ptr() == self.weights.data_ptr():
+            result = result.clone(memory_format=torch.contiguous_format)
+        result.diagonal().clamp_(max=0)
+        return result
+
+    def blocks(self) -> Iterator[EdgeList]:
+        """Yield the edges in order of source and target, one block of rows at a time; of the loops
+        only the negative ones.
+        """
+        missing = no_edge(self.weights.dtype)
+        for first, rows in self._row_blocks():
+            present = rows < missing
+            diagonal = present.diagonal(first)
+            diagonal &= rows.diagonal(first) < 0
+            sources, targets = present.nonzero(as_tuple=True)
+            yield EdgeList(
+                self.n, (sources + first).numpy(), targets.numpy(), rows[present].numpy()
+            )
+
+    def _row_blocks(self) -> Iterator[tuple[int, torch.Tensor]]:
+        step = max(1, _VALUES // max(1, self.n))
+        for first in range(0, self.n, step):
+            yield first, self.weights[first : first + step]
+
+
+Graph: TypeAlias = EdgeList | DenseGraph
+"""What readers and generators return: `n`, `edges`, `natural_dtype`, `to_weights(dtype, device)`
+and `blocks()`.
+"""
