@@ -8,7 +8,7 @@ from tri_apsp.api import shortest_paths, shortest_simple_paths
 from tri_apsp.cli.graph import Problem, as_number
 from tri_apsp.cli.options import DTYPE, GRAPH, METHOD
 from tri_apsp.configs import Config
-from tri_apsp.console.options import DEVICE, ENGINE, add_options, json_of, option
+from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least, json_of, option
 from tri_apsp.console.output import print_result
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.labels import vertex_of
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         option("target", metavar="TARGET", help="the vertex where it ends"),
         option(
             "--count",
-            type=int,
+            type=at_least(1),
             metavar="K",
             help="print the K shortest paths without a repeated vertex, the lightest first",
         ),
@@ -52,8 +52,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph, and print its shortest path, or several."""
-    if args.count is not None and args.count < 1:
-        raise InputError(f"--count must be at least 1, but is {args.count}; raise it.")
     if args.count is not None and (args.method != "auto" or args.engine is not None):
         raise InputError(
             "--count has a method of its own, but --method or --engine names another; leave them "

@@ -142,7 +142,11 @@ def run(args: argparse.Namespace) -> None:
         problem.write(result.distances)
     facts, fields = problem.summary(result)
     dtype = result.distances.dtype
-    _warn_of_rounding(facts["max_distance"], dtype)
+    longest = facts["max_distance"] or 0
+    # From this end on, an integer may be the one to which the next is rounded. Beyond int64, there
+    # is no remedy.
+    if dtype.is_floating_point and integer_limit(dtype) <= longest < 2**62:
+        warn_of_rounding(dtype, f"the longest distance is {longest:.0f}")
     source = None if result.config is None else result.config.source
     resumed = result.plan.resumed if isinstance(result.plan, BlockRowPlan) else 0
     operations = n**3 / seconds if source is not None and not resumed else None
@@ -285,10 +289,3 @@ def _solve(
         except InputError:  # the weights must stay as they are
             raise error from None
         return solve(request, plan_of(request), progress=progress)
-
-
-def _warn_of_rounding(longest: float | None, dtype: torch.dtype) -> None:
-    # From this end on, an integer may be the one to which the next is rounded. Beyond int64, there
-    # is no remedy.
-    if dtype.is_floating_point and integer_limit(dtype) <= (longest or 0) < 2**62:
-        warn_of_rounding(dtype, f"the longest distance is {longest:.0f}")

@@ -148,11 +148,8 @@ class NpyFile:
         with self._opened("rb") as file:
             for view, offset in self._parts(first, into):
                 file.seek(offset)
-                while len(view):
-                    count = file.readinto(view)
-                    if not count:
-                        raise EOFError(f"{self.path} is shorter than it was")
-                    view = view[count:]
+                if file.readinto(view) < len(view):
+                    raise EOFError(f"{self.path} is shorter than it was")
 
     def write(self, first: int, values: npt.NDArray[Any]) -> None:
         """Write rows from `first` on, whose columns have unit stride.
@@ -163,12 +160,11 @@ class NpyFile:
         with self._opened("r+b") as file:
             for view, offset in self._parts(first, values):
                 file.seek(offset)
-                while len(view):
-                    view = view[file.write(view) :]
+                file.write(view)
 
     def _opened(self, mode: str) -> Any:
         """Open the file, unless another one was renamed to its name."""
-        file = self._place.open(mode, buffering=0)
+        file = self._place.open(mode)  # buffered: it reads and writes a view whole
         if _identity_of(os.fstat(file.fileno())) != self._identity:
             file.close()
             raise EOFError(f"{self.path} is another file than it was")
@@ -198,16 +194,8 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
     """
     target = to_path(path, name, or_tensor=True)
     file_format(target, (".npy",), "load another format with read_graph, and give its dense tensor")
-    with file_errors(name, target, "read", "give a .npy file of numbers"):
-        try:
-            file = NpyFile(target)
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"`{name}` must be a .npy file of numbers, but {str(target)!r} is not, or is cut "
-                "off; save a matrix of numbers by numpy.save."
-            ) from None
+    with file_errors(name, target, "read", "give a .npy file of numbers, as numpy.save writes it"):
+        file = NpyFile(target)
     rows, columns = file.shape
     if rows != columns or file.dtype.name not in DTYPES_BY_NAME:
         remedy = "save a square matrix" if rows != columns else remedy_for(file.dtype)
