@@ -226,9 +226,7 @@ def prepare(
         tensor([[0, 3, 4]])
     """
     check_flags(directed=directed)
-    found = sparse_graph(
-        graph, dtype=dtype, device=None if device is None else resolve(str(device))
-    )
+    found = sparse_graph(graph, dtype=dtype, device=None if device is None else resolve(device))
     is_auto = isinstance(order, str) and order == "auto"
     if isinstance(found, PreparedGraph) and found.tree is not None and is_auto:
         return found if directed or not found.directed else found.both_ways()

@@ -62,7 +62,7 @@ class Device:
 
 
 _ONE = "auto, cpu, cuda or cuda:N"
-_SEVERAL = "auto, all, cpu, cuda or cuda:N, or several of the last three with commas or in a list"
+_SEVERAL = "auto, all, cpu, cuda, cuda:N or a list of devices"
 
 
 def resolve(name: object, names: str = _ONE) -> torch.device:
@@ -79,7 +79,8 @@ def resolve(name: object, names: str = _ONE) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     is_name = isinstance(name, (str, torch.device))
     if not is_name or not re.fullmatch(r"cpu(:0)?|cuda(:\d{1,4})?", str(name)):
-        what = "empty" if isinstance(name, Sequence) and not name else shown(name)
+        given = str(name) if isinstance(name, torch.device) else name
+        what = "empty" if isinstance(name, Sequence) and not name else shown(given)
         raise error_for(name, str, torch.device)(
             f"`device` must be {names}, but is {what}; choose one of these."
         )
@@ -100,14 +101,12 @@ def resolve_all(devices: Any) -> tuple[torch.device, ...]:
     Raises:
         InputError: one is not there, or they are of different kinds.
     """
-    if isinstance(devices, str) and devices == "all":
-        count = cuda_count()
-        return tuple(torch.device("cuda", index) for index in range(count)) or (
-            torch.device("cpu"),
-        )
     names = [name.strip() for name in devices.split(",")] if isinstance(devices, str) else devices
     if not isinstance(names, Sequence) or not names:
         names = [devices]
+    if list(names) == ["all"]:
+        gpus = [torch.device("cuda", index) for index in range(cuda_count())]
+        return tuple(gpus) or (torch.device("cpu"),)
     if len(names) > 1 and any(str(name) in ("all", "auto") for name in names):
         raise InputError(
             "`device` must have auto or all alone, but names others beside it; leave them out."

@@ -18,6 +18,9 @@ from tri_apsp.distributed.rows import TensorRows
 
 
 class SingleRank(Communicator):
+    def check(self) -> None:
+        pass
+
     rank, size = 0, 1
 
     def broadcast(self, tensor, owner):

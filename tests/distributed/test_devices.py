@@ -381,8 +381,8 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ({"device": []}, "or in a list, but is empty; choose"),
-        ({"device": ["cpu", 3]}, "`device` must be auto, all, cpu, cuda or cuda:N, or several"),
+        ({"device": []}, "or a list of devices, but is empty; choose"),
+        ({"device": ["cpu", 3]}, "`device` must be auto, all, cpu, cuda, cuda:N or a list"),
         ({"device": ["cpu", 3]}, "but is 3; choose"),
         ({"device": "all,cpu"}, "must have auto or all alone, but names others"),
         ({"device": "cuda:63"}, "device cuda:63 must exist"),

@@ -132,6 +132,12 @@ def single(store):
     dist.destroy_process_group()
 
 
+def test_facts_larger_than_a_value_of_the_store(single):
+    """Which holds 8 MiB: an error may have the labels of a large graph."""
+    for size in (0, 9 << 20):
+        assert single.gather(bytes(size)) == [bytes(size)]
+
+
 def test_calls_leave_no_more_in_the_store(store, single):
     counts = list[int]()
     for _ in range(4):

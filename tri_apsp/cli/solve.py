@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
         "negative_cycles": args.negative_cycles,
     }
     to_file = args.out is not None and args.out.suffix.lower() == ".npy"
-    in_blocks = not in_block_rows and to_file and _needs_blocks(weights, args)
+    by_distance_blocks = not in_block_rows and to_file and _needs_blocks(weights, args)
     compilation, timing = 0.0, "the only run, with compilation and allocations"
     with problem.labelled(MARK):
         if in_block_rows:
@@ -123,8 +123,8 @@ def run(args: argparse.Namespace) -> None:
             out = args.out if to_file else torch.empty_like(weights)
             rows = partial(_solve_block_rows, weights, args, device=devices, out=out, **options)
             result, seconds = timed(rows, device)
-        elif in_blocks:
-            result, seconds = timed(partial(_solve_in_blocks, weights, args), device)
+        elif by_distance_blocks:
+            result, seconds = timed(partial(_solve_by_blocks, weights, args), device)
         else:
             weights, compilation = _compiled(weights, options)
             call = partial(_solve, weights, options)
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> None:
                 )
             many = f"median of {counted(runs, 'run')}"
             timing = many if runs else "first run, with its allocations"
-    if not (in_blocks or (in_block_rows and to_file)):
+    if not (by_distance_blocks or (in_block_rows and to_file)):
         problem.write(result.distances)
     facts, fields = problem.summary(result)
     dtype = result.distances.dtype
@@ -237,7 +237,7 @@ def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace)
     )
 
 
-def _solve_in_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> Result:
+def _solve_by_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> Result:
     """Write the distances to the file of --out, and return those in it, which need no memory."""
     assert isinstance(weights, SparseGraph)
     blocks = distance_blocks(

@@ -73,7 +73,10 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        print(message, end="", file=file or sys.stderr)  # argparse would hide a full disk
+        if file is sys.stdout:  # argparse would hide a full disk
+            print(message, end="", file=file)
+        else:
+            super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"error: {message.rstrip('.')}; see {self.prog} --help.\n")

@@ -61,7 +61,7 @@ def warmup(
         no_edge(dtype)  # refuses others
     is_one = isinstance(sizes, SupportsIndex) and not getattr(sizes, "ndim", 0)
     shapes = [_shape(size) for size in ([sizes] if is_one else _list(sizes, "sizes"))]
-    found = resolve(str(device))
+    found = resolve(device)
     solves = [
         partial(_solve, shape, dtype, found, predecessors)
         for dtype in given_dtypes

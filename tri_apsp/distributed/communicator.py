@@ -74,14 +74,15 @@ class Communicator(ABC):
 
     @abstractmethod
     def gather(self, fact: T) -> list[T]:
-        """Return what each rank gives, of at most 8 MiB as a pickle, from rank 0 on, not to be
-        changed; blocks until all have called it.
+        """Return what each rank gives, from rank 0 on, not to be changed; blocks until all have
+        called it.
 
         Raises:
             RankError: another rank has failed.
         """
 
-    def check(self) -> None:  # noqa: B027 (a single rank has no other)
+    @abstractmethod
+    def check(self) -> None:
         """Raise RankError if another rank has failed."""
 
     def together(self, function: Callable[[], T]) -> T:

@@ -16,9 +16,11 @@ from tri_apsp.distributed.rows import Rows, TensorRows
 from tri_apsp.engines import Block, block
 from tri_apsp.semirings import no_edge
 
-# Strips at a time: one is read, one is copied to the device, one is changed, one is copied back and
-# written. Bytes of a strip of rows that are loaded or stored at once.
-SLOTS, _STRIP = 4, 1 << 26
+# Streamed strips at a time: one is read, one is copied to the device, one is changed, one is copied
+# back and written.
+SLOTS = 4
+# Bytes of a strip of rows that are loaded or stored once.
+_STRIP = 1 << 26
 
 Initialize = Callable[[int, Block], None]
 """Called with a row of a rank and the weights (1, rows, columns) from there on: changes them, in

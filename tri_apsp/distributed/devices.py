@@ -73,8 +73,8 @@ def run(request: Request, plan: BlockRowPlan, progress: Progress | None) -> Resu
     elif len(found) > 1:
         distances = torch.from_numpy(map_file(getattr(place, "path", place), "r+"))
     if len(found) > 1 and predecessors is not None:
-        own = [each.predecessors for each in found if each.predecessors is not None]
-        predecessors = torch.cat([part.to(distances.device) for part in own])
+        parts = [each.predecessors for each in found if each.predecessors is not None]
+        predecessors = torch.cat([part.to(distances.device) for part in parts])
     return dataclasses.replace(
         found[0], distances=distances, predecessors=predecessors, sources=None
     )

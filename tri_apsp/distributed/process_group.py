@@ -10,6 +10,7 @@ import itertools
 import pickle
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -39,6 +40,10 @@ _PATIENCE = 4 * _CHECK
 # Seconds between two checks of a message, at first and at most.
 _SHORT, _LONG = 2e-4, 0.02
 
+# Bytes of a part of a fact in the store, which holds no more than 8 MiB in each value, and of the
+# size of the fact before the first.
+_PART, _SIZE_BYTES = 1 << 22, 8
+
 # What a rank writes in place of its sign once it has left the call.
 _DONE = "done"
 _STORE_ENDED = "the rank that holds the store of torch.distributed ended"
@@ -67,7 +72,7 @@ class ProcessGroup(Communicator):
         if self._number == 1:
             _left.pop(self._name, None)
         self._store = PrefixStore(str(self._number), self._calls)
-        self._gathered = 0
+        self._gathered, self._written = 0, deque[list[str]]()
         self._error: RankError | None = None
         self._reason = ""  # of that error
         self._ended = threading.Event()
@@ -86,8 +91,7 @@ class ProcessGroup(Communicator):
     ) -> None:
         self._ended.set()
         self._watch.join()
-        facts = range(max(0, self._gathered - 2), self._gathered)
-        keys = ["next", f"alive/{self.rank}", *(f"{number}/{self.rank}" for number in facts)]
+        keys = ["next", f"alive/{self.rank}", *itertools.chain(*self._written)]
         _left[self._name] = [f"{self._number}/{key}" for key in keys[self.rank > 0 :]]
         with suppress(RuntimeError):  # the rank that holds the store is gone
             if error is not None:
@@ -151,14 +155,16 @@ class ProcessGroup(Communicator):
         number, self._gathered = self._gathered, self._gathered + 1
         keys = [f"{number}/{rank}" for rank in range(self.size)]
         with self._named_failures():
-            self._store.set(keys[self.rank], pickle.dumps(fact))  # type: ignore[arg-type]
-            if number > 1:  # all ranks have read the one before the last, since they wrote the last
-                self._store.delete_key(f"{number - 2}/{self.rank}")
+            self._written.append(self._write(keys[self.rank], pickle.dumps(fact)))
+            if len(self._written) > 2:  # which all ranks have read, since they wrote the one after
+                for key in self._written.popleft():
+                    self._store.delete_key(key)
             self._poll(lambda: self._store.check(keys))
             if not number:  # all ranks have begun this call, and ended the one before
                 for key in _left.pop(self._name, []):
                     self._calls.delete_key(key)
-            return [pickle.loads(value) for value in self._store.multi_get(keys)]
+            values = self._store.multi_get(keys)
+            return [pickle.loads(self._whole(*each)) for each in zip(keys, values, strict=True)]
 
     def _poll(self, is_done: Callable[[], bool]) -> None:
         """Wait until something is done, which may be when another rank fails.
@@ -172,6 +178,21 @@ class ProcessGroup(Communicator):
                 raise self._error
             time.sleep(pause)
             pause = min(_LONG, 1.1 * pause)
+
+    def _write(self, key: str, data: bytes) -> list[str]:
+        """Write to the store, `key` last, and return all keys."""
+        others = {f"{key}/{begin}": begin for begin in range(_PART, len(data), _PART)}
+        for name, begin in others.items():
+            self._store.set(name, data[begin : begin + _PART])  # type: ignore[arg-type]
+        size = len(data).to_bytes(_SIZE_BYTES, "little")
+        self._store.set(key, size + data[:_PART])  # type: ignore[arg-type]
+        return [*others, key]
+
+    def _whole(self, key: str, value: bytes) -> bytes:
+        """Return what was written, given the value of its key."""
+        size = int.from_bytes(value[:_SIZE_BYTES], "little")
+        others = [self._store.get(f"{key}/{begin}") for begin in range(_PART, size, _PART)]
+        return b"".join([value[_SIZE_BYTES:], *others])
 
     def check(self) -> None:
         if self._error is not None:

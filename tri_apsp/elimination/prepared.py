@@ -349,7 +349,7 @@ class PreparedGraph(SparseGraph):
             if found["has_order"]:
                 tree = elimination_tree(graph, _permutation(found["order"], graph.n), graph.n**2)
                 graph = _with_tree(graph, graph, tree, graph.reason)
-        return graph if device is None else graph.to(resolve(str(device)))
+        return graph if device is None else graph.to(resolve(device))
 
 
 def _checked_lists(path: object, offsets: Array, vertices: Array, weights: Array) -> EdgeLists:

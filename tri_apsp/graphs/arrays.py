@@ -14,7 +14,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.convert import as_tensor, dtype_of, edges_of_entries, edges_of_sparse
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.graph import DenseGraph, Graph
-from tri_apsp.graphs.npy_file import loading
+from tri_apsp.graphs.npy_file import LOADING
 from tri_apsp.graphs.sparse import stored_entries
 from tri_apsp.memory import require_memory
 from tri_apsp.semirings import from_bool, remedy_for
@@ -41,7 +41,7 @@ def read_numpy(source: Source) -> Graph:
     # A plain file is mapped, so that a matrix larger than the memory is refused before it is
     # loaded.
     mode: Any = "c" if isinstance(place, Path) else None
-    with loading():
+    with LOADING:
         loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         return _of_array(loaded, str(source))
@@ -80,8 +80,7 @@ def read_pt(source: Source) -> Graph:
     Raises:
         InputError: for any other content; code in the file is never run.
     """
-    with loading():
-        tensor = torch.load(source.loadable(), map_location="cpu", weights_only=True)
+    tensor = torch.load(source.loadable(), map_location="cpu", weights_only=True)
     if not isinstance(tensor, torch.Tensor):
         raise InputError(
             f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save "

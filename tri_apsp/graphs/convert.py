@@ -83,7 +83,7 @@ def from_numpy(
         )
     check_missing(missing)
     target = dtype_of(array.dtype, dtype, "`array`")
-    place = resolve(str(device))
+    place = resolve(device)
     if array.ndim in (2, 3):
         check_memory(array.shape[-1], array.shape[0] if array.ndim == 3 else 1, target, place)
     # Masked and missing entries become 0 first, since their values are arbitrary and must not

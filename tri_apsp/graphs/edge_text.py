@@ -66,7 +66,8 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
     for name in ("base", "vertices", "columns") if is_matrix else ("missing",):
         if options.get(name) is not None:
             raise InputError(
-                f"`{name}` is for a list of edges, but {source} is read as a matrix; leave it out."
+                f"`{name}` is for a list of edges, but {source} is read as a matrix; leave it out, "
+                "or give `matrix=False`."
                 if is_matrix
                 else f"`{name}` is for a matrix, but {source} is read as a list of edges; leave it "
                 "out, or give `matrix=True`."
@@ -238,9 +239,13 @@ def _matrix(
     if missing is not None:
         absent = np.isnan(values) if missing != missing else values == missing
         kind = torch.int64 if values.dtype == np.int64 else torch.float64
-        values = np.where(absent & ~np.eye(width, dtype=bool), no_edge(kind), values)
-    rule = "weights must be neither -inf, NaN nor empty"
-    text.check_weights(values, rule, "correct it, or give `missing=nan` if NaN is no edge")
+        # A vertex reaches itself.
+        absent_here = np.where(np.eye(width, dtype=bool), 0, no_edge(kind))
+        values = np.where(absent, absent_here, values)
+    rule, remedy = "weights must be neither -inf, NaN nor empty", "correct it"
+    if missing is None and bool(np.isnan(values).any()):
+        remedy += ", or give `missing=nan` if NaN is no edge"
+    text.check_weights(values, rule, remedy)
     if not names:
         return DenseGraph(torch.from_numpy(values), range(width), text.name)
     vertices, labels = number_ids(integers_of(np.array(names, object)))

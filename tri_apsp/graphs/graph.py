@@ -113,7 +113,7 @@ class EdgeList:
         Cost:
             O(n^2 + edges); workspace of 2^18 edges.
         """
-        missing, place = no_edge(dtype), resolve(str(device))
+        missing, place = no_edge(dtype), resolve(device)
         check_memory(self.n, 1, dtype, place)
         result = torch.full((self.n, self.n), missing, dtype=dtype, device=place)
         result.fill_diagonal_(0)
@@ -246,7 +246,7 @@ class DenseGraph:
         Cost:
             O(n^2); a second matrix of workspace if both dtype and device change.
         """
-        place = resolve(str(device))
+        place = resolve(device)
         check_memory(self.n, 1, dtype, place)
         result = cast_weights(self.weights, dtype).to(place)
         if result.data_ptr() == self.weights.data_ptr():

@@ -2,9 +2,8 @@
 
 import os
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,16 +21,6 @@ several threads at once: github.com/python/cpython/issues/106905.
 """
 
 
-@contextmanager
-def loading() -> Iterator[None]:
-    """Let NumPy or torch load a file inside a `with`, without the warnings about a damaged one,
-    which its error explains.
-    """
-    with LOADING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def map_file(path: str | os.PathLike[str], mode: Literal["r", "r+"]) -> np.memmap[Any, Any]:
     """Return the array of a `.npy` file, mapped to memory.
 
@@ -39,7 +28,7 @@ def map_file(path: str | os.PathLike[str], mode: Literal["r", "r+"]) -> np.memma
         OSError: it cannot be opened.
         Exception: of many types, for a file that is no `.npy` file, or shorter than it says.
     """
-    with loading():
+    with LOADING:
         return np.lib.format.open_memmap(path, mode)
 
 

@@ -114,7 +114,7 @@ def read_sparse_graph(
         >>> shortest_paths(graph, sources=[graph.labels.index("oslo")]).distances.tolist()
         [[7.0, 15.5, 0.0]]
     """
-    return sparse_graph(load_graph(source, **options), dtype=dtype, device=resolve(str(device)))
+    return sparse_graph(load_graph(source, **options), dtype=dtype, device=resolve(device))
 
 
 def load_graph(source: str | os.PathLike[str] | BinaryIO, **options: Unpack[ReadOptions]) -> Graph:

@@ -104,7 +104,7 @@ def from_pandas(
             )
     graph = EdgeList(len(labels), vertices[: len(edges)], vertices[len(edges) :], weights, labels)
     return sparse_graph(
-        graph if directed else graph.both_ways(), dtype=dtype, device=resolve(str(device))
+        graph if directed else graph.both_ways(), dtype=dtype, device=resolve(device)
     )
 
 

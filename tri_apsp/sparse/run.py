@@ -107,6 +107,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     assert plan.sources is not None
     n, vertices, limit = graph.n, torch.unique(plan.sources), plan.limit
     plan, sweeps = settle_nearest(graph, plan)
+    ran, pred, cycle = plan, None, None
     if sweeps is not None:
         row, place = sweeps.nearest(vertices)
         if limit is not None:
@@ -117,7 +118,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
             )
         none = place < 0
         nearest = vertices.to(place.device)[place.clamp(min=0)].masked_fill(none, -1)
-        distances, pred, ran, cycle = row[None], None, plan, None
+        distances = row[None]
     elif (
         plan.method == "dijkstra"
         and graph.device.type == "cpu"
@@ -129,7 +130,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
 
         farthest = no_edge(graph.dtype) - 1 if limit is None else limit
         row, nearest = CpuSparseEngine(graph).nearest(vertices, farthest)
-        distances, pred, ran, cycle = row[None], None, plan, None
+        distances = row[None]
     else:
         further = dataclasses.replace(
             plan,
@@ -193,7 +194,7 @@ class SparseSolver:
     def __init__(self, settled: Settled) -> None:
         self.plan, self.sources, self.sweeps = settled.plan, settled.sources, settled.sweeps
         self.negative_cycle = settled.negative_cycle
-        self._plan, self._graph, self._solved = settled.plan, settled.given, settled.graph
+        self._graph, self._solved = settled.given, settled.graph
         self._reweighted, self._components = settled.reweighted, settled.components
 
     @property
@@ -211,7 +212,7 @@ class SparseSolver:
     @property
     def writes_all(self) -> bool:
         """Whether the sweeps write all distances, without predecessors, to memory of the caller."""
-        plan = self._plan
+        plan = self.plan
         all_rows = plan.sources is None and plan.targets is None and plan.limit is None
         return all_rows and not plan.options.predecessors and self.direct_sweeps is not None
 
@@ -263,13 +264,13 @@ class SparseSolver:
 
     def solve_unchecked(self, sources: torch.Tensor) -> SolvedRows:
         """Return what solve does, and which distances do not fit the dtype, without an error."""
-        device, targets, solved = self._graph.device, self._plan.targets, self._solved
+        device, targets, solved = self._graph.device, self.plan.targets, self._solved
         farthest, infinity = self._farthest(sources), no_edge(solved.dtype)
         may_not_fit = farthest >= infinity
         with self.memory_for(len(sources)):
             # Paths lead through other vertices, and a check that compares each vertex with its
             # neighbours needs all distances.
-            needs_all = self._plan.options.predecessors or (may_not_fit and not solved.sums_fit)
+            needs_all = self.plan.options.predecessors or (may_not_fit and not solved.sums_fit)
             columns = None if needs_all else targets
             by_method = self._by_engine if self.sweeps is None else self._by_sweeps
             found, pred, _ = by_method(sources, min(farthest, infinity - 1), columns)
@@ -284,7 +285,7 @@ class SparseSolver:
                 self._mark(sources, distances, pred, columns)
                 marked = distances == minus_infinity(distances.dtype)
                 unfit = None if unfit is None else unfit & ~marked
-            if self._reweighted is not None and self._plan.limit is not None and pred is not None:
+            if self._reweighted is not None and self.plan.limit is not None and pred is not None:
                 _trim(pred, distances)
             if targets is not None and columns is None:
                 chosen = targets.to(device)
@@ -294,7 +295,7 @@ class SparseSolver:
 
     def _farthest(self, sources: torch.Tensor) -> float:
         """Return an upper bound, in the solved graph, of the distances within the limit."""
-        limit = self._plan.limit
+        limit = self.plan.limit
         if limit is None:
             return no_edge(self._solved.dtype)
         if self._reweighted is None:
@@ -305,7 +306,7 @@ class SparseSolver:
 
     @cached_property
     def _engine(self) -> SparseEngine:
-        return _engine_of(self._plan.engine, self._solved)
+        return _engine_of(self.plan.engine, self._solved)
 
     def _by_engine(
         self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None
@@ -313,7 +314,7 @@ class SparseSolver:
         found = self._engine.distances(self.method, sources, limit, targets=columns)
         if columns is not None:
             found = found[:, columns.to(found.device)]
-        if not self._plan.options.predecessors:
+        if not self.plan.options.predecessors:
             return SolvedRows(found, None)
         return SolvedRows(found, self._engine.predecessors(sources, found))
 
@@ -324,8 +325,8 @@ class SparseSolver:
         assert sweeps is not None
         if columns is not None and sweeps.prefers_table(len(sources), len(columns)):
             return SolvedRows(sweeps.table(sources, columns, limit), None)
-        if not self._plan.options.predecessors:
-            whole = self._plan.sources is None and torch.equal(sources, self.sources)
+        if not self.plan.options.predecessors:
+            whole = self.plan.sources is None and torch.equal(sources, self.sources)
             found = sweeps.all_rows() if whole else sweeps.rows(sources, limit)
             return SolvedRows(
                 found if columns is None else found[:, columns.to(found.device)], None
@@ -346,7 +347,7 @@ class SparseSolver:
         """
         dtype, solved_in = self._graph.dtype, self._solved.dtype
         itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
-        itemsize += torch.int32.itemsize if self._plan.options.predecessors else 0
+        itemsize += torch.int32.itemsize if self.plan.options.predecessors else 0
         return _memory_for(rows, self._graph, rows * self._graph.n * itemsize)
 
     def _subtract_potentials(
@@ -360,7 +361,7 @@ class SparseSolver:
         dtype is the same, and which of them do not fit.
         """
         given, _, unfit = shifted
-        dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self._plan.limit
+        dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self.plan.limit
         infinity = no_edge(dtype)
         ends = potentials if columns is None else potentials[columns.to(potentials.device)]
         distances = given if given.dtype == dtype else torch.empty_like(given, dtype=dtype)
