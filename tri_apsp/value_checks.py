@@ -103,6 +103,27 @@ def filled(distances: torch.Tensor, value: float, name: str = "fill") -> torch.T
     return distances.masked_fill(distances == none, value)
 
 
+def in_dtype(
+    distances: torch.Tensor, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return distances in a narrower dtype of integers, and which of them do not fit, as bool; None
+    if they have that dtype.
+    """
+    if distances.dtype == dtype:
+        return distances, None
+    beyond = distances.abs() >= no_edge(dtype)
+    if not bool(beyond.any()):
+        return distances.to(dtype), None
+    unfit = beyond & (distances != no_edge(distances.dtype))
+    return distances.to(dtype).masked_fill_(beyond, no_edge(dtype)), unfit
+
+
+def raise_unfit(unfit: torch.Tensor | None, dtype: torch.dtype) -> None:
+    """Raise DistanceRangeError if some distance does not fit a dtype."""
+    if unfit is not None and bool(unfit.any()):
+        raise_out_of_range(dtype, "a path weighs too much or too little")
+
+
 def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
     """Raise DistanceRangeError for distances of a dtype; `reason` names the value that does not
     fit.

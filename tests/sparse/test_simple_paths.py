@@ -91,6 +91,6 @@ def test_simple_paths_are_refused() -> None:
     with pytest.raises(NegativeCycleError, match="there is one of weight -1 through vertices") as e:
         tri_apsp.all_shortest_paths(torch.tensor([[0.0, -2], [1, 0]]), 0, 1)
     assert sorted(e.value.vertices) == [0, 1]
-    heavy = tri_apsp.prepare(torch.tensor([[0, 1 << 61], [1, 0]]))
+    heavy = tri_apsp.prepare(torch.tensor([[0, 1 << 61, 1], [1, 0, 1 << 61], [1, 1, 0]]))
     with pytest.raises(DistanceRangeError, match="a path may weigh too much"):
         tri_apsp.shortest_simple_paths(heavy, 0, 1)

@@ -71,10 +71,11 @@ def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
     # NaN, or sums that would wrap.
     if graph.edges and not (p.min() >= -largest and heaviest < largest):
         raise_out_of_range(graph.dtype, "the lightest path weighs too little beside other weights")
-    fits = heaviest * (graph.n - 1) < no_edge(graph.dtype) and not graph.dtype.is_floating_point
-    kept = np.maximum(weights, 0).astype(given.dtype if fits else p.dtype, copy=False)
-    shifted = graph.with_weights(torch.from_numpy(kept).to(graph.device))
-    return Reweighted(shifted, potentials.to(graph.device))
+    kept = torch.from_numpy(np.maximum(weights, 0)).to(graph.device)
+    farthest = SparseGraph.with_weights(graph, kept).farthest
+    if not graph.dtype.is_floating_point and farthest < no_edge(graph.dtype):
+        kept = kept.to(graph.dtype)
+    return Reweighted(graph.with_weights(kept), potentials.to(graph.device))
 
 
 class SparseComponents:

@@ -111,12 +111,13 @@ class PreparedGraph(SparseGraph):
     def _elimination(self) -> Elimination | None:
         if self.tree is None or self.weight_indices is None:
             return None
-        return customize(self.tree, self, self.weight_indices)
+        wide = self.by_source.weights.to(self.sums_dtype)
+        return customize(self.tree, super().with_weights(wide), self.weight_indices)
 
     @cached_property
     def sweeps(self) -> Sweeps | None:
-        """Distances by elimination with these weights; None without an order, or where they would
-        not be exact: see customize.
+        """Distances by elimination with these weights, in sums_dtype; None without an order, or
+        where they would not be exact: see customize.
         """
         elimination = self._elimination
         if elimination is None:

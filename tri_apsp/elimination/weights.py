@@ -90,7 +90,7 @@ def customize(
     if graph.lowest < 0:
         if not graph.dtype.is_floating_point:
             limit = int(_SHARE * int(missing))
-        if max(graph.heaviest, -graph.lowest) * max(1, graph.n - 1) > limit:
+        if graph.farthest > limit:
             return None
     given = np.full((2, tree.edges), missing, weights.dtype)
     given.ravel()[weight_indices] = weights

@@ -145,12 +145,32 @@ class SparseGraph:
         """The largest weight; 0 if there is no edge."""
         return self._values.max().item() if self.edges else 0
 
+    @cached_property
+    def farthest(self) -> float | int:
+        """An upper bound of the magnitude of the weight of a path, which leaves each vertex once at
+        most.
+        """
+        most = max(1, self.n - 1) * max(self.heaviest, -self.lowest)
+        # Mostly enough, even beside negative weights; and larger sums of int64 would wrap.
+        is_enough = 4 * most <= largest_distance(self.dtype) or most >= 2**63
+        if is_enough or self.dtype.is_floating_point:
+            return most
+        lists = self.by_source
+        heaviest = lists.weights.new_zeros(self.n)
+        heaviest.scatter_reduce_(0, lists.owners(), lists.weights.abs(), "amax")
+        return int(heaviest.sum(dtype=torch.int64))
+
     @property
     def sums_fit(self) -> bool:
-        """Whether the dtype holds (n - 1) times the largest weight, so that no path weighs too
-        much.
+        """Whether the dtype holds the weight of any path."""
+        return bool(self.farthest <= largest_distance(self.dtype))
+
+    @property
+    def sums_dtype(self) -> torch.dtype:
+        """The dtype in which paths are added up: int64 for weights of int32 if some sum may not
+        fit, else that of the weights.
         """
-        return bool(self.heaviest * max(1, self.n - 1) <= largest_distance(self.dtype))
+        return torch.int64 if self.dtype == torch.int32 and not self.sums_fit else self.dtype
 
     @property
     def _values(self) -> Any:

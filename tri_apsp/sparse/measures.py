@@ -237,6 +237,7 @@ def shared_accessibility(
     solver = SparseSolver(settle(given, plan))
     if solver.direct_sweeps is not None:
         part, from_source = share.of(given.n), not to_vertex
+        most = most.to(given.sums_dtype)
         found = solver.direct_sweeps.within(most, amounts, from_source=from_source, part=part)
     else:
         found = _within(solver, given, most, amounts, share, to_vertex=to_vertex)
@@ -370,8 +371,7 @@ def _weighted_totals(
 ) -> Totals:
     n, own = given.n, share.of(given.n)
     solver = SparseSolver(settle(given, plan_sparse(given, reason="rows are summed in blocks")))
-    farthest = max(given.heaviest, -given.lowest) * n
-    sums_fit = given.dtype.is_floating_point or farthest * n < 2**63
+    sums_fit = given.dtype.is_floating_point or given.farthest * n < 2**63
     if solver.direct_sweeps is not None and sums_fit:
         return solver.direct_sweeps.totals(from_source=from_source, part=own)
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))

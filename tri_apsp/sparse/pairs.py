@@ -17,6 +17,7 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.plan import plan_sparse, rows_per_block
 from tri_apsp.sparse.run import SolvedRows, SparseSolver
 from tri_apsp.sparse.settle import settle
+from tri_apsp.value_checks import in_dtype, raise_unfit
 
 
 def paired_distances(
@@ -61,7 +62,10 @@ def paired_distances(
     solver, rows, of_pair, columns = _solver(given, starts, ends, limit=limit)
     if solver.direct_sweeps is not None:
         farthest = float("inf") if limit is None else limit
-        return solver.direct_sweeps.pairs(starts, ends, farthest)
+        distances = solver.direct_sweeps.pairs(starts, ends, farthest)
+        distances, unfit = in_dtype(distances, given.dtype)
+        raise_unfit(unfit, given.dtype)
+        return distances
     result = torch.empty(len(starts), dtype=given.dtype, device=given.device)
     for chosen, row, column, found in _blocks(solver, rows, of_pair, columns):
         result[chosen] = found.distances[row, column]
@@ -166,5 +170,5 @@ def _blocks(
         device = found.distances.device
         row, column = (x[chosen].to(device) for x in (of_start - part.start, of_end))
         if found.unfit is not None:
-            solver.check_range(found.unfit[row, column])
+            raise_unfit(found.unfit[row, column], found.distances.dtype)
         yield chosen.to(device), row, column, found

@@ -24,7 +24,7 @@ from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.plan import ROWS, SparsePlan, rows_per_block
 from tri_apsp.sparse.settle import Settled, settle, settle_nearest
 from tri_apsp.sparse.share import WHOLE
-from tri_apsp.value_checks import raise_out_of_range
+from tri_apsp.value_checks import in_dtype, raise_unfit
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _VALUES_PER_BLOCK = 1 << 20
@@ -112,13 +112,11 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         row, place = sweeps.nearest(vertices)
         if limit is not None:
             beyond = row > limit
-            row, place = (
-                row.masked_fill(beyond, no_edge(graph.dtype)),
-                place.masked_fill(beyond, -1),
-            )
+            row, place = row.masked_fill(beyond, no_edge(row.dtype)), place.masked_fill(beyond, -1)
         none = place < 0
         nearest = vertices.to(place.device)[place.clamp(min=0)].masked_fill(none, -1)
-        distances = row[None]
+        distances, unfit = in_dtype(row[None], graph.dtype)
+        raise_unfit(unfit, graph.dtype)
     elif (
         plan.method == "dijkstra"
         and graph.device.type == "cpu"
@@ -199,10 +197,10 @@ class SparseSolver:
 
     @property
     def direct_sweeps(self) -> Sweeps | None:
-        """The sweeps, if the graph is solved by them without potentials, and its dtype holds the
-        weight of any path; else None.
+        """The sweeps, if the graph is solved by them without potentials, and their dtype, which may
+        be wider than that of the graph, holds the weight of any path; else None.
         """
-        return self.sweeps if self._reweighted is None and self._graph.sums_fit else None
+        return self.sweeps if self._reweighted is None and self._solved.sums_fit else None
 
     @property
     def method(self) -> str:
@@ -214,7 +212,8 @@ class SparseSolver:
         """Whether the sweeps write all distances, without predecessors, to memory of the caller."""
         plan = self.plan
         all_rows = plan.sources is None and plan.targets is None and plan.limit is None
-        return all_rows and not plan.options.predecessors and self.direct_sweeps is not None
+        is_same = self._solved.dtype == self._graph.dtype and self.direct_sweeps is not None
+        return all_rows and not plan.options.predecessors and is_same
 
     def blocks(
         self,
@@ -253,14 +252,8 @@ class SparseSolver:
             TooLargeError: the rows do not fit the memory.
         """
         found = self.solve_unchecked(sources)
-        if found.unfit is not None:
-            self.check_range(found.unfit)
+        raise_unfit(found.unfit, self._graph.dtype)
         return found
-
-    def check_range(self, unfit: torch.Tensor) -> None:
-        """Raise DistanceRangeError if some distance does not fit the dtype."""
-        if bool(unfit.any()):
-            raise_out_of_range(self._graph.dtype, "a path weighs too much or too little")
 
     def solve_unchecked(self, sources: torch.Tensor) -> SolvedRows:
         """Return what solve does, and which distances do not fit the dtype, without an error."""
@@ -281,6 +274,8 @@ class SparseSolver:
                 distances, unfit = self._subtract_potentials(
                     self._reweighted, SolvedRows(distances, pred, unfit), sources, columns
                 )
+            elif distances.dtype != self._graph.dtype:
+                distances, unfit = in_dtype(distances, self._graph.dtype)
             if self.negative_cycle is not None:
                 self._mark(sources, distances, pred, columns)
                 marked = distances == minus_infinity(distances.dtype)

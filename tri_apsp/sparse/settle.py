@@ -25,7 +25,8 @@ class Settled(NamedTuple):
     Attributes:
         plan: the final one: its method and its engine solve.
         given: the graph whose distances are wanted.
-        graph: the graph that is solved: that one, or with potentials, without negative cycles.
+        graph: the graph that is solved: that one, or with potentials, without negative cycles, or
+            in a dtype that holds all sums.
         sources: those of the plan, (rows,) of int64 on the CPU.
         sweeps: of the solved graph, if the method is "elimination".
         reweighted: the potentials; None without.
@@ -72,6 +73,9 @@ def settle(graph: SparseGraph, plan: SparsePlan, cycle_vertices: int | None = No
         raise NegativeCycleError(reached.vertices, labels=graph.labels, weight=reached.weight)
     if sweeps is not None:
         plan = dataclasses.replace(plan, method="elimination", engine=sweeps.engine)
+        if solved.dtype != solved.sums_dtype:
+            wide = solved.by_source.weights.to(solved.sums_dtype)
+            solved = SparseGraph.with_weights(solved, wide)
     elif plan.method == "elimination":
         raise InputError(
             "method 'elimination' needs a graph that stays sparse while vertices are "
@@ -86,7 +90,7 @@ def settle_nearest(graph: SparseGraph, plan: SparsePlan) -> tuple[SparsePlan, Sw
     any.
     """
     sweeps = None if plan.options.predecessors else _sweeps_of(graph, plan)
-    if sweeps is not None and graph.sums_fit:
+    if sweeps is not None:
         return dataclasses.replace(plan, method="elimination", engine=sweeps.engine), sweeps
     method = plan.method
     if method == "elimination" and isinstance(graph, PreparedGraph):

@@ -143,7 +143,7 @@ def _prepare(graph: GraphLike, *, weighted: bool) -> tuple[SparseGraph, SparseGr
     wide = torch.float64 if given.dtype.is_floating_point else torch.int64
     solved = sparse_graph(solved, dtype=wide)
     largest = torch.finfo(wide).max if wide.is_floating_point else no_edge(wide)
-    if solved.heaviest * given.n >= largest:
+    if solved.farthest >= largest:
         raise_out_of_range(wide, "a path may weigh too much")
     return given, solved
 
