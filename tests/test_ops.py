@@ -376,7 +376,7 @@ class TestOperations:
         weights = random_weights(4, 5, 5, device=device, dtype=torch.float32)
         weights.requires_grad_(requires_grad)
         sizes = torch.tensor([5, 3, 0, 4], device=device)
-        arguments = (sizes, "kleene", "[]", True, requires_grad, "raise")
+        arguments = (sizes, "kleene", "[]", True, requires_grad, "raise", 0.0)
         library.opcheck(torch.ops.tri_apsp.shortest_paths.default, (weights, *arguments))
 
     def test_others(self, device: str) -> None:

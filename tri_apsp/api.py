@@ -108,6 +108,7 @@ def select(
     check: bool = True,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
+    weight_error: float = 0.0,
     device: Devices | None = None,
     memory: int | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -121,9 +122,10 @@ def select(
     "elimination" is only known when it runs: `Result.plan` has the method that ran.
 
     The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
-    `dtype`, `out`, `check`, `predecessors`, `negative_cycles`, `device`, `memory` and `checkpoint`
-    are those of `shortest_paths`. The plan of blocks of rows also says how they are solved; its
-    `expected` is the predicted time and its bottleneck, by rates that are measured here.
+    `dtype`, `out`, `check`, `predecessors`, `negative_cycles`, `weight_error`, `device`, `memory`
+    and `checkpoint` are those of `shortest_paths`. The plan of blocks of rows also says how they
+    are solved; its `expected` is the predicted time and its bottleneck, by rates that are measured
+    here.
 
     Args:
         graph: as for `shortest_paths`.
@@ -168,6 +170,7 @@ def select(
         check=check,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
+        weight_error=weight_error,
         device=device,
         memory=memory,
         checkpoint=checkpoint,
@@ -244,6 +247,7 @@ def nearest(
     dtype: torch.dtype | None = None,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
+    weight_error: float = 0.0,
     device: DeviceName | None = None,
 ) -> Result:
     """Compute the distance of each vertex from the nearest of some sources, and which source that
@@ -258,7 +262,7 @@ def nearest(
         limit: as for `shortest_paths`.
         dtype: as for `shortest_paths`.
         predecessors: as for `shortest_paths`.
-        negative_cycles: as for `shortest_paths`.
+        negative_cycles, weight_error: as for `shortest_paths`.
         device: as for `shortest_paths`, one.
 
     Returns:
@@ -291,6 +295,7 @@ def nearest(
         dtype=dtype,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
+        weight_error=weight_error,
         device=device,
     )
     return planning.run(request, planning.plan_of(request))
@@ -313,6 +318,7 @@ def shortest_paths(
     check: bool = True,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
+    weight_error: float = 0.0,
     device: Devices | None = None,
     memory: int | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -354,6 +360,8 @@ def shortest_paths(
         negative_cycles: "raise" an error if a source leads to a negative cycle; or "mark" the pairs
             with a walk through one: their distance is minus infinity (`-no_edge(dtype)` for
             integers), and all others are exact.
+        weight_error: the largest absolute error of a weight, for floats: a cycle of k edges counts
+            as negative only if it weighs less than rounding and k such errors explain.
         device: where to solve: "auto", "cpu", "cuda", "cuda:1", a list of GPUs, or "all" of them.
             None: where the graph is. The distances are there too, unless `out` is elsewhere.
         memory: the bytes that the solve may take on a device; rows that need more are streamed.
@@ -417,6 +425,7 @@ def shortest_paths(
         check=check,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
+        weight_error=weight_error,
         device=device,
         memory=memory,
         checkpoint=checkpoint,

@@ -393,8 +393,9 @@ def check_options(options: Options) -> None:
     """Check the options of a solve by themselves and beside each other.
 
     Raises:
-        InputError: a flag that is no bool; `negative_cycles` that is neither "raise" nor "mark";
-            predecessors or "mark" with overwrite, or "mark" without check.
+        InputError: a flag that is no bool; `negative_cycles` that is neither "raise" nor "mark"; a
+            weight_error that is no finite number from 0 on; predecessors with overwrite; "mark" or
+            a weight_error with overwrite or without check.
     """
     check_flags(check=options.check, predecessors=options.predecessors)
     wanted = options.negative_cycles
@@ -408,13 +409,19 @@ def check_options(options: Options) -> None:
             "`predecessors` needs weights that stay unchanged, but they are `out`; give another "
             "tensor."
         )
-    if options.negative_cycles == "mark" and (options.overwrite or not options.check):
-        given = "they are `out`; give another tensor"
-        if not options.check:
-            given = "check=False was given; leave it out"
-        raise InputError(
-            f'`negative_cycles="mark"` needs checked weights that stay unchanged, but {given}.'
+    error = options.weight_error
+    if isinstance(error, bool) or not isinstance(error, Real) or not 0 <= error < float("inf"):
+        raise error_for(error, Real)(
+            f"`weight_error` must be a number from 0 on, but is {shown(error)}; give the largest "
+            "absolute error of a weight."
         )
+    needing = {'negative_cycles="mark"': wanted == "mark", "weight_error": error > 0}
+    for name in [name for name, is_given in needing.items() if is_given]:
+        if options.overwrite or not options.check:
+            given = "they are `out`; give another tensor"
+            if not options.check:
+                given = "check=False was given; leave it out"
+            raise InputError(f"`{name}` needs checked weights that stay unchanged, but {given}.")
 
 
 def check_tensor(value: object, name: str) -> torch.Tensor:

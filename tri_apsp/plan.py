@@ -47,6 +47,7 @@ class Options(NamedTuple):
     check: bool = True
     predecessors: bool = False
     negative_cycles: NegativeCycles = "raise"
+    weight_error: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

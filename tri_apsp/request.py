@@ -137,6 +137,7 @@ class Request:
         check: bool = True,
         predecessors: bool = False,
         negative_cycles: NegativeCycles = "raise",
+        weight_error: float = 0.0,
         device: Devices | None = None,
         memory: int | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -190,7 +191,7 @@ class Request:
                     "solved in place; give these, one tensor or a path, or leave it out."
                 )
             to_path(out, "out", or_tensor=True)
-        options = Options(overwrite, check, predecessors, negative_cycles)
+        options = Options(overwrite, check, predecessors, negative_cycles, weight_error)
         check_options(options)
         if block_rows_because or offsets is not None or sizes is not None or overwrite or not check:
             given = {
@@ -239,6 +240,15 @@ class Request:
             graph = graph.to(devices[0])
             if isinstance(offsets, torch.Tensor) and offsets.device.type != "cpu":
                 offsets = offsets.to(devices[0])
+        if weight_error:
+            operand: Any = next(x for x in (matrix, sparse, graph) if x is not None)
+            operand = operand[0] if isinstance(operand, tuple) else operand
+            kind = str(operand.dtype).removeprefix("torch.")
+            if not kind.startswith("float"):
+                raise InputError(
+                    f"`weight_error` needs weights of floats, but they have dtype {kind}; leave it "
+                    "out, or convert them."
+                )
         request = cls(
             weights=None if is_sparse_graph or block_rows_because else graph,
             batch=batch,

@@ -134,7 +134,7 @@ def test_a_search_decides_by_the_exact_sum(
     weights[length, length + 1], weights[length + 1, 0] = -1e5, 0.3
     third = torch.tensor(1 / 3, dtype=dtype)
     weights[length + 2, length + 3], weights[length + 3, length + 2] = third, -third * (1 + eps)
-    assert allowance_of(weights, n) == 2 * eps
+    assert allowance_of(weights, n) == (2 * eps, 0)
     cycles = DenseCycleSearch(weights).run()
     assert bool(cycles) == beyond
     outcome = pytest.raises(NegativeCycleError) if beyond else None
@@ -178,10 +178,10 @@ def test_a_dense_solve_reports_a_cycle_beyond_the_rounding_of_its_length(
     ],
 )
 def test_sums_that_are_exact(weights: list[float], n: int, allowance: float) -> None:
-    assert allowance_of(torch.tensor(weights), n) == allowance
+    assert allowance_of(torch.tensor(weights), n, 0.5) == (allowance, 0.5)
     if len(weights) == 2:
-        assert allowance_of(torch.tensor([weights, weights]), n) == allowance
-    assert allowance_of(torch.tensor([1, -5]), 2) == 0
+        assert allowance_of(torch.tensor([weights, weights]), n) == (allowance, 0)
+    assert allowance_of(torch.tensor([1, -5]), 2) == (0, 0)
 
 
 @pytest.mark.parametrize("sources", [None, [0, 1]])
@@ -210,3 +210,44 @@ def test_more_negative_components_than_a_word_has_bits() -> None:
     found = tri_apsp.shortest_paths(weights, method="dijkstra", negative_cycles="mark").distances
     assert (found == -INF).sum() > 300
     assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("method", ["auto", *METHODS, "elimination"])
+def test_cycles_that_errors_of_weights_explain(method: Any, device: str) -> None:
+    """A ring of 1100 vertices, which a GPU searches itself, both ways, of rates without a gain."""
+    n, error = 1100, 2.0**-40
+    place = torch.arange(n)
+    height = torch.randint(-50, 50, (n,), generator=torch.Generator().manual_seed(1)).double()
+    weights = torch.full((n, n), INF, dtype=torch.float64)
+    for step in (-1, 1):
+        target = (place + step) % n
+        weights[place, target] = height[place] - height[target] - error
+    weights = weights.to(device)
+    options: dict[str, Any] = {"method": method, "negative_cycles": "mark"}
+    assert tri_apsp.shortest_paths(weights, **options).negative_cycle is not None
+    with pytest.raises(NegativeCycleError):
+        tri_apsp.shortest_paths(weights, method=method, weight_error=0.99 * error)
+    found = tri_apsp.shortest_paths(weights, weight_error=error, **options)
+    assert found.negative_cycle is None
+    exact = (height[:, None] - height).to(device)
+    assert (found.distances - exact).abs().max() <= n * error
+
+
+def test_an_error_of_weights_on_several_devices_in_batches_and_for_some_sources() -> None:
+    ring = torch.tensor([[0, 2, INF], [INF, 0, 3], [-5.25, INF, 0]], dtype=torch.float64)
+    for weight_error, is_negative in ((0.08, True), (0.09, False)):
+        for graph, options in (
+            (ring, {"device": ["cpu", "cpu"]}),
+            (torch.stack((ring.abs(), ring)), {}),
+            (ring.flatten(), {"offsets": torch.tensor([0, 9])}),
+            (ring, {"sources": [1]}),
+            (ring.to_sparse(), {"directed": True}),
+            (ring, {"sources": [0, 2], "predecessors": True}),
+        ):
+            try:
+                tri_apsp.shortest_paths(graph, weight_error=weight_error, **options)
+            except NegativeCycleError:
+                assert is_negative
+            else:
+                assert not is_negative

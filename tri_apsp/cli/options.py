@@ -95,6 +95,13 @@ NEGATIVE_CYCLES = option(
     help="raise (default): an error; mark: -inf for pairs with a path through a negative cycle, "
     "and the distances of all others",
 )
+WEIGHT_ERROR = option(
+    "--weight-error",
+    type=float,
+    default=0.0,
+    metavar="E",
+    help="largest absolute error of a weight: a cycle of k edges is negative only below -k E",
+)
 FILE = option(type=Path, metavar="FILE").settings
 """What options that name a file have in common."""
 
@@ -105,5 +112,5 @@ PREDECESSORS = option(
     ".csv by the label in GRAPH, elsewhere by the number from 0",
 )
 OUT = option("-o", "--out", **FILE, help=f"write the distances; {ENDINGS}")
-OUTPUTS = NEGATIVE_CYCLES, PREDECESSORS, OUT
+OUTPUTS = NEGATIVE_CYCLES, WEIGHT_ERROR, PREDECESSORS, OUT
 """What `solve` and `sssp` say of their results."""

@@ -113,6 +113,7 @@ def run(args: argparse.Namespace) -> None:
         "config": config,
         "predecessors": args.predecessors is not None,
         "negative_cycles": args.negative_cycles,
+        "weight_error": args.weight_error,
     }
     to_file = args.out is not None and args.out.suffix.lower() == ".npy"
     by_distance_blocks = not in_block_rows and to_file and _needs_blocks(weights, args)

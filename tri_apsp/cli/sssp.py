@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> None:
         targets=targets,
         limit=args.limit,
         negative_cycles=args.negative_cycles,
+        weight_error=args.weight_error,
         predecessors=args.predecessors is not None,
     )
     runs, left_out = list[dict[str, object]](), ""

@@ -5,7 +5,7 @@ rows.
 import torch
 
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.cycles.search import allowance_of
+from tri_apsp.cycles.search import Allowance, allowance_of
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_checks import check_graphs
@@ -19,10 +19,12 @@ def matrices_of_marking(dtype: torch.dtype) -> float:
     return 1 + (torch.bool.itemsize + torch.float32.itemsize) / dtype.itemsize
 
 
-def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> tuple[DenseBatch, float | None]:
+def without_unreached(
+    batch: DenseBatch, sources: torch.Tensor, error: float
+) -> tuple[DenseBatch, Allowance | None]:
     """Return one graph for the rows of `sources`, (rows,) of int64: if a weight is negative, a copy
     without the edges from vertices to which no source leads, and the allowance_of() the whole
-    graph; else None.
+    graph with an error of each weight; else None.
 
     Raises:
         InputError, DistanceRangeError: as check_graphs, of all weights.
@@ -46,4 +48,4 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> tuple[DenseBa
         if bool(reached.all()):
             return batch, None
         rest = weights.masked_fill(~reached[:, None], missing)
-        return DenseBatch(rest, batch.batched), allowance_of(weights[0], batch.n)
+        return DenseBatch(rest, batch.batched), allowance_of(weights[0], batch.n, error)

@@ -8,6 +8,7 @@ Which cycles are negative:
 - Of other floats, each weight may have been rounded, and with it the weight of a cycle: a cycle is
   negative if the exact sum of its weights is less than -2 eps times that of their magnitudes. That
   is a cycle of negative weight in the graph of the weights w + 2 eps |w|, which the search finds.
+- Where each weight may be off by e besides, by the caller's `weight_error`, e is added to each.
   Sums have 106 bits: a weight that is 2^100 times lighter than another in the graph may be lost.
 """
 
@@ -60,49 +61,59 @@ class NegativeCycle:
     graph: int = 0
 
 
+class Allowance(NamedTuple):
+    """How much each weight w of a cycle may be too low: share * |w| + error."""
+
+    share: float = 0
+    error: float = 0
+
+
 class Margins(NamedTuple):
-    """`allowance` * |w| is added to each weight w; a potential p changes only if it falls by more
-    than `relative` * |p|.
+    """The allowance is added to each weight; a potential p changes only if it falls by more than
+    `relative` * |p|.
     """
 
-    allowance: float
+    allowance: Allowance
     relative: float
 
 
-def allowance_of(weights: torch.Tensor, n: int) -> float:
-    """Return how much of the magnitudes of its weights rounding may have made of the weight of a
-    cycle: 0 where sums of n weights are exact, else 2 eps.
+def allowance_of(weights: torch.Tensor, n: int, error: float = 0) -> Allowance:
+    """Return how much of its weights rounding, and an error of each, may have made of the weight of
+    a cycle. The share is 0 where sums of n weights are exact, else 2 eps.
 
     Args:
         weights: of a graph of n vertices, in any shape; neither no_edge counts nor, on the diagonal
             of a matrix, what is not negative.
+        error: the largest of a weight of floats.
     """
     if not weights.is_floating_point():
-        return 0
+        return Allowance()
     if weights.dim() == 2 and bool(
         ((weights.diagonal() > 0) & (weights.diagonal() < math.inf)).any()
     ):
         weights = weights.clone()
         weights.diagonal().clamp_(max=0)
     matrices = weights.reshape(1, 1, -1) if weights.dim() < 2 else weights[None]
-    return allowance_of_parts(lambda: [matrices], weights.dtype, n)
+    return allowance_of_parts(lambda: [matrices], weights.dtype, n, error)
 
 
 def allowance_of_parts(
     parts: Callable[[], Iterable[torch.Tensor]],
     dtype: torch.dtype,
     n: int,
+    error: float = 0,
     gather: Callable[[Any], Sequence[Any]] = lambda found: [found],
-) -> float:
+) -> Allowance:
     """As allowance_of, for parts (batch, m, n) of the weights without a positive diagonal.
 
     Args:
         parts: returns them anew at each call; of one rank, if others have more.
         dtype, n: of the graph.
+        error: the largest of a weight.
         gather: returns what each rank found.
     """
     if not dtype.is_floating_point:
-        return 0
+        return Allowance()
     own = max((largest_magnitude(part).item() for part in parts()), default=0)
     # The smallest power of two q of whose multiples every sum of n weights is exact: n times the
     # largest magnitude is less than 2 / eps * q. Or the smallest float.
@@ -111,7 +122,7 @@ def allowance_of_parts(
     exponent += math.frexp(fraction * eps / 2 * n)[1]
     quantum = math.ldexp(1.0, max(exponent, -1074))
     exact = gather(all(_are_multiples(part, quantum) for part in parts()))
-    return 0 if all(exact) else 2 * eps
+    return Allowance(0 if all(exact) else 2 * eps, error)
 
 
 def _are_multiples(matrices: torch.Tensor, quantum: float) -> bool:
@@ -125,7 +136,7 @@ def _are_multiples(matrices: torch.Tensor, quantum: float) -> bool:
 class CycleSearch(ABC):
     """Searches one graph of n vertices, whose allowance is that of allowance_of()."""
 
-    def __init__(self, n: int, dtype: torch.dtype, allowance: float) -> None:
+    def __init__(self, n: int, dtype: torch.dtype, allowance: Allowance) -> None:
         self._n, self._is_float, self._allowance = n, dtype.is_floating_point, allowance
         self._potentials = torch.empty(0)
         self._labels = np.zeros(0, np.int64)  # of the last run
@@ -164,9 +175,9 @@ class CycleSearch(ABC):
 
         Cost: as run() for floats of inexact sums; else nothing.
         """
-        if not self._allowance:
+        if not any(self._allowance):
             return self._potentials
-        cycles, potentials = self._search_margins(Margins(0, 0))
+        cycles, potentials = self._search_margins(Margins(Allowance(), 0))
         # A cycle within the allowance lowers potentials for ever; those of run() are off by it at
         # most edges.
         return self._potentials if cycles else potentials
@@ -179,7 +190,8 @@ class CycleSearch(ABC):
         return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
 
     def _is_negative(self, edges: list[float]) -> bool:
-        return self._sum([*edges, *(self._allowance * abs(edge) for edge in edges)]) < 0
+        share, error = self._allowance
+        return self._sum([*edges, *(share * abs(edge) + error for edge in edges)]) < 0
 
     def _sum(self, edges: list[float]) -> float:
         if not self._is_float:
@@ -215,7 +227,7 @@ class DenseCycleSearch(CycleSearch):
         self,
         weights: torch.Tensor,
         in_rounds: bool | None = None,
-        allowance: float | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         weights = weights.detach()
         self._in_rounds = (
@@ -256,7 +268,8 @@ def search_on_cpu(
 
     high, low = np.zeros((2, len(labels)), lowest.dtype)
     missing = weights.dtype.type(no_edge(DTYPES_BY_NAME[weights.dtype.name]))
-    allowance, relative = map(lowest.dtype.type, margins)
+    allowance = tuple(map(lowest.dtype.type, margins.allowance))
+    relative = lowest.dtype.type(margins.relative)
     bellman_ford(
         edges, weights, labels, missing, lowest, allowance, relative, high, low, parents, on_cycle
     )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tri_apsp.cycles.search import CycleSearch, Margins, NegativeCycle, search_on_cpu
+from tri_apsp.cycles.search import Allowance, CycleSearch, Margins, NegativeCycle, search_on_cpu
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.graphs.sparse import SparseGraph, canonical, strong_components
 from tri_apsp.semirings import no_edge
@@ -19,7 +19,7 @@ _PAIRS = 1 << 24
 class _SparseSearch(CycleSearch):
     """Searches a sparse graph on the CPU, with a queue."""
 
-    def __init__(self, graph: SparseGraph, allowance: float) -> None:
+    def __init__(self, graph: SparseGraph, allowance: Allowance) -> None:
         self._edges = graph.by_source
         super().__init__(graph.n, graph.dtype, allowance)
 
@@ -44,7 +44,7 @@ class Reweighted(NamedTuple):
     potentials: torch.Tensor
 
 
-def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
+def reweight(graph: SparseGraph, allowance: Allowance) -> Reweighted | None:
     """Return the graph with potentials that leave no weight negative; None if it has a negative
     cycle, with this allowance for rounding.
 
@@ -86,7 +86,7 @@ class SparseComponents:
         cycles: one negative cycle of each component.
     """
 
-    def __init__(self, graph: SparseGraph, allowance: float) -> None:
+    def __init__(self, graph: SparseGraph, allowance: Allowance) -> None:
         self._allowance = allowance
         self._edges = graph.by_source.arrays()[:2]
         self._reversed = graph.by_destination.arrays()[:2]

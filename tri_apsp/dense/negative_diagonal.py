@@ -12,7 +12,13 @@ from tri_apsp.arguments import DenseBatch
 from tri_apsp.cycles.attempts import Attempts
 from tri_apsp.cycles.changed_weights import ChangedWeights
 from tri_apsp.cycles.dense import matrices_of_marking
-from tri_apsp.cycles.search import CycleSearch, DenseCycleSearch, NegativeCycle, allowance_of
+from tri_apsp.cycles.search import (
+    Allowance,
+    CycleSearch,
+    DenseCycleSearch,
+    NegativeCycle,
+    allowance_of,
+)
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dense_reachability import closure_of
 from tri_apsp.memory import memory_for_matrices
@@ -51,7 +57,7 @@ class DenseAttempts(Attempts):
         batch: DenseBatch,
         solve: Callable[[DenseBatch], Attempt],
         solved: Attempt,
-        allowance: float | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         super().__init__(batch.weights.dtype, solved.plan.options, is_batch=batch.count > 1)
         self._batch, self._solve, self.solved = batch, solve, solved
@@ -78,7 +84,7 @@ class DenseAttempts(Attempts):
         weights = self._own(self._batch.weights, graph)[0]
         allowance = self._allowance
         if allowance is None:
-            allowance = allowance_of(weights, len(weights))
+            allowance = allowance_of(weights, len(weights), self._options.weight_error)
         return DenseCycleSearch(weights, allowance=allowance), ChangedWeights(len(weights))
 
     def remove(self, graph: int, cycle: NegativeCycle) -> None:

@@ -74,7 +74,7 @@ def run(
     with memory_for_matrices(batch.weights, plan.matrices), current(device):
         allowance = None
         if sources is not None:
-            batch, allowance = without_unreached(batch, sources)
+            batch, allowance = without_unreached(batch, sources, options.weight_error)
         solved, first = solve_once(batch), None
         if solved.is_negative:
             attempts = DenseAttempts(batch, solve_once, solved, allowance)

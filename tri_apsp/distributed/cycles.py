@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from tri_apsp.cycles.search import (
+    Allowance,
     CycleSearch,
     Margins,
     NegativeCycle,
@@ -27,14 +28,15 @@ class RowCycleSearch(CycleSearch):
         first: the vertex of the first of them.
         ranks: this one and the others.
         device: of this rank.
+        error: the largest of a weight.
     """
 
     def __init__(
-        self, weights: Rows, first: int, ranks: Communicator, device: torch.device
+        self, weights: Rows, first: int, ranks: Communicator, device: torch.device, error: float
     ) -> None:
         self._weights, self._first, self._ranks, self._device = weights, first, ranks, device
         dtype, n = weights.dtype, weights.shape[1]
-        allowance = allowance_of_parts(self._edges, dtype, n, ranks.gather)
+        allowance = allowance_of_parts(self._edges, dtype, n, error, ranks.gather)
         super().__init__(n, dtype, allowance)
 
     def _edges(self) -> Iterator[torch.Tensor]:
@@ -76,7 +78,7 @@ class RowCycleSearch(CycleSearch):
         labels: Array,
         high: torch.Tensor,
         low: torch.Tensor,
-        allowance: float,
+        allowance: Allowance,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the least potential of each vertex over edges from `active` ones of its component,
         both parts, and from which; see Relax.
@@ -86,7 +88,7 @@ class RowCycleSearch(CycleSearch):
         infinity = np.inf if self._is_float else np.iinfo(np.int64).max
         potentials, device = (high.numpy(), low.numpy()), self._device
         least = np.full((3, self._n), infinity, potentials[0].dtype)  # and the rest, and from which
-        missing, added = no_edge(self._weights.dtype), least.dtype.type(allowance)
+        missing, added = no_edge(self._weights.dtype), tuple(map(least.dtype.type, allowance))
         is_active = torch.zeros(self._n, dtype=torch.bool)
         is_active[active] = True
         own = is_active[self._first : self._first + self._weights.shape[0]]

@@ -32,6 +32,7 @@ def shortest_paths(
     config: Config | None = None,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
+    weight_error: float = 0.0,
     memory: int | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     progress: bool = False,
@@ -57,7 +58,7 @@ def shortest_paths(
             through it where they are larger than `memory`.
         config: as for `tri_apsp.shortest_paths`; that of rank 0 counts.
         predecessors: as for `tri_apsp.shortest_paths`.
-        negative_cycles: as for `tri_apsp.shortest_paths`.
+        negative_cycles, weight_error: as for `tri_apsp.shortest_paths`.
         memory: the bytes that the solve may take on a device; None: what is free. If it differs
             between ranks, the least counts.
         checkpoint: a folder that all ranks can reach, or a `Checkpoint`. The solve writes its state
@@ -116,6 +117,7 @@ def shortest_paths(
                 out=out,
                 predecessors=predecessors,
                 negative_cycles=negative_cycles,
+                weight_error=weight_error,
                 device=device,
                 memory=memory,
                 checkpoint=checkpoint,

@@ -214,7 +214,9 @@ class _Solve(Attempts):
         )
 
     def begin(self, graph: int) -> tuple[CycleSearch, ChangedWeights]:
-        return RowCycleSearch(self.weights, self.first, self.ranks, self.device), self.changes
+        error = self.request.options.weight_error
+        search = RowCycleSearch(self.weights, self.first, self.ranks, self.device, error)
+        return search, self.changes
 
     def negative_graphs(self) -> list[int]:
         return [0] if self.is_negative else []

@@ -20,7 +20,7 @@ def search_on_gpu(
     weights: torch.Tensor,
     labels: Array,
     lowest: float,
-    margins: tuple[float, float],
+    margins: tuple[tuple[float, float], float],
     parents: Array,
     on_cycle: Array,
 ) -> torch.Tensor:
@@ -28,7 +28,7 @@ def search_on_gpu(
     kernels.cpu.bellman_ford.
     """
     with current(weights.device):
-        allowance = torch.tensor(margins[:1], dtype=torch.float64, device=weights.device)
+        allowance = torch.tensor(margins[0], dtype=torch.float64, device=weights.device)
         device_labels = torch.from_numpy(labels).to(weights.device)
         dtype = torch.float64 if weights.is_floating_point() else torch.int64
         return search_in_rounds(

@@ -70,7 +70,14 @@ def shortest_paths(request: Request) -> Result:
         _Solve.apply if has_functorch_wrapper(weights) else torch.ops.tri_apsp.shortest_paths
     )
     distances, found = operation(
-        weights, sizes, request.method, text, options.check, wanted, options.negative_cycles
+        weights,
+        sizes,
+        request.method,
+        text,
+        options.check,
+        wanted,
+        options.negative_cycles,
+        float(options.weight_error),
     )
     return Result(distances, plan, found if options.predecessors else None)
 
@@ -120,6 +127,7 @@ def _shortest_paths(
     check: bool,
     predecessors: bool,
     negative_cycles: str,
+    weight_error: float,
 ) -> tuple[Tensor, Tensor]:
     """Return distances, and predecessors, which are empty unless they are asked for."""
     result = solve_dense(
@@ -131,6 +139,7 @@ def _shortest_paths(
             check=check,
             predecessors=predecessors,
             negative_cycles=negative_cycles,  # type: ignore[arg-type]
+            weight_error=weight_error,
         ),
     )
     found = (
@@ -158,6 +167,7 @@ def _(
     check: bool,
     predecessors: bool,
     negative_cycles: str,
+    weight_error: float,
 ) -> tuple[Tensor, Tensor]:
     dtype = solved_dtype(weights.dtype)
     found = weights.new_empty(weights.shape if predecessors else (0,), dtype=torch.int32)
@@ -194,7 +204,7 @@ def _(
 
 
 def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    weights, sizes, _, _, check, _, _ = inputs
+    weights, sizes, _, _, check, *_ = inputs
     distances, predecessors = output
     ctx.save_for_backward(weights, distances, sizes, predecessors)
     ctx.mark_non_differentiable(predecessors)
@@ -207,7 +217,7 @@ def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | 
     # An operation only where torch must see it: it takes longer than the gradient of a small graph.
     operation = _SolveBackward.apply if needs_operation(*tensors) else _solve_backward
     found = operation(*tensors, sizes, predecessors, ctx.check)
-    return found, None, None, None, None, None, None
+    return found, *[None] * 7
 
 
 _shortest_paths.register_autograd(_gradient_of_solve, setup_context=_save_solve)

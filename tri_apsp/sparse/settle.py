@@ -62,7 +62,8 @@ def settle(graph: SparseGraph, plan: SparsePlan, cycle_vertices: int | None = No
     direct = graph.lowest == 0 or not plan.options.predecessors
     sweeps = _sweeps_of(graph, plan) if direct else None
     if graph.lowest < 0 and sweeps is None:
-        allowance = allowance_of(graph.by_source.weights, cycle_vertices or graph.n)
+        weights, error = graph.by_source.weights, plan.options.weight_error
+        allowance = allowance_of(weights, cycle_vertices or graph.n, error)
         while (reweighted := reweight(solved, allowance)) is None:
             components = components or SparseComponents(solved, allowance)
             solved = components.remove_from(solved)

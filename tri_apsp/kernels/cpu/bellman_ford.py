@@ -15,11 +15,15 @@ from tri_apsp.kernels.cpu.sparse import topological_order
 
 @kernel
 def _plus(high, low, weight, allowance):
-    """Return (high, low) + weight + allowance * |weight|."""
+    """Return (high, low) + weight + allowance[0] * |weight| + allowance[1]."""
     total = high + weight
     # The rounding error of `total`, exactly, and what is too small for it.
     part = total - high
-    rest = (high - (total - part)) + (weight - part) + (low + allowance * abs(weight))
+    rest = (
+        (high - (total - part))
+        + (weight - part)
+        + (low + (allowance[0] * abs(weight) + allowance[1]))
+    )
     rest = rest if rest == rest else 0 * weight  # NaN where the sum overflows
     new = total + rest
     rest = rest - (new - total)
@@ -45,8 +49,8 @@ def bellman_ford(
         labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left
             out.
         lowest: no potential becomes smaller.
-        allowance: a cycle is negative if it weighs less than -`allowance` times the sum of the
-            magnitudes of its weights; 0 for integers.
+        allowance: a cycle is negative if it weighs less than -allowance[0] times the sum of the
+            magnitudes of its weights, less allowance[1] for each; zeros for integers.
         relative: a potential p[j] changes only by more than `relative` * |p[j]|.
         high, low: [n] of float64 for floats, or of int64: the potentials; 0 at first.
         parents: [n] of int64, -1 at first; p[j] became p[parents[j]] + w[parents[j], j], plus the

@@ -2,7 +2,7 @@
 the argument of each minimum.
 
 best[j] = min over the vertices k whose potential changed, in the component of j, of potentials[k] +
-W[k, j] + allowance * |W[k, j]|
+W[k, j] + share * |W[k, j]| + error
 
 Potentials of floats are pairs, as in kernels/cpu/bellman_ford.py.
 """
@@ -20,7 +20,7 @@ def _relax_kernel(
     labels_ptr,  # (n,) of int64: the component of each vertex
     high_ptr,
     low_ptr,  # (n,) of float64: the potentials; of integers the former alone, of int64
-    allowance_ptr,  # (1,) of float64, for floats; an argument would be a float32
+    allowance_ptr,  # (2,) of float64, for floats: share and error; arguments would be float32
     w_ptr,  # W (n, n) of any strides
     count,
     n,
@@ -43,7 +43,8 @@ def _relax_kernel(
     least = tl.full([BLOCK], INFINITY, high_ptr.dtype.element_ty)
     least_low = tl.zeros([BLOCK], high_ptr.dtype.element_ty)
     parent = tl.zeros([BLOCK], tl.int64)
-    allowance = 0 if INTEGER else tl.load(allowance_ptr)
+    share = 0 if INTEGER else tl.load(allowance_ptr)
+    error = 0 if INTEGER else tl.load(allowance_ptr + 1)
     # Main loop: a row of W for each k; edges between components do not count.
     for index in range(part, count, tl.num_programs(1)):
         k = tl.load(active_ptr + index)
@@ -56,7 +57,7 @@ def _relax_kernel(
         else:
             # The rounding error of `total`, exactly, and what is too small for it.
             added = total - high
-            rest = tl.load(low_ptr + k) + allowance * tl.abs(weight)
+            rest = tl.load(low_ptr + k) + (share * tl.abs(weight) + error)
             rest += (high - (total - added)) + (weight - added)
             rest = tl.where(rest == rest, rest, 0)  # NaN where the sum overflows
             rounded = total
