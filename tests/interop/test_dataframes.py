@@ -32,9 +32,40 @@ def test_a_table_of_edges_and_a_labelled_matrix():
     some = tri_apsp.shortest_paths(graph, sources=[2, 1], targets=[0])
     assert tri_apsp.to_pandas(some).loc["Rome"].to_dict() == {"Bari": 5.5}
     nearest = tri_apsp.nearest(graph, [1, 2])
-    assert tri_apsp.to_pandas(nearest).index.tolist() == ["nearest"]
+    table = tri_apsp.to_pandas(nearest)
+    assert table["distance"].to_dict() == {"Bari": 2.5, "Oslo": 0, "Rome": 0}
+    assert table["nearest"].tolist() == ["Oslo", "Oslo", "Rome"]
+    alone = tri_apsp.to_pandas(tri_apsp.nearest(graph, [0]))
+    assert alone["nearest"].isna().tolist() == [False, True, True]
+    some = tri_apsp.to_pandas(tri_apsp.nearest(graph, [1, 2], targets=[2]))
+    assert some["nearest"].to_dict() == {"Rome": "Rome"}
     plain = tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(3, 3)))
     assert list(plain.columns) == [0, 1, 2]
+
+
+def test_values_of_vertices_keep_their_names():
+    graph = tri_apsp.from_pandas(ROADS, source="a", target="b", weight="km", directed=False)
+    names = ["Bari", "Oslo", "Rome"]
+    for values in (
+        tri_apsp.closeness(graph),
+        tri_apsp.betweenness(graph),
+        tri_apsp.eccentricities(graph, weighted=True),
+    ):
+        series = tri_apsp.to_pandas(values, graph)
+        assert (list(series.index), series.tolist()) == (names, values.tolist())
+    for table in (tri_apsp.hops(graph), tri_apsp.reachability(graph)):
+        frame = tri_apsp.to_pandas(table, graph)
+        assert (list(frame.index), list(frame.columns)) == (names, names)
+    some = tri_apsp.to_pandas(tri_apsp.hops(graph, [2]), graph, sources=2)
+    assert (list(some.index), list(some.columns)) == (["Rome"], names)
+    near = tri_apsp.to_pandas(tri_apsp.accessibility(graph, [1, 9]), graph)
+    assert (list(near.index), list(near.columns)) == ([0, 1], names)
+    corner = tri_apsp.shortest_paths(torch.ones(3, 3), sources=[2], targets=[1, 0])
+    assert list(tri_apsp.to_pandas(corner).columns) == [1, 0]
+    with pytest.raises(InputError, match=r"one for each of 3 vertices, but have shape \(4,\)"):
+        tri_apsp.to_pandas(torch.ones(4), graph)
+    with pytest.raises(InputError, match="must be a Result or a tensor, but are list"):
+        tri_apsp.to_pandas([1.0], graph)
 
 
 def test_ids_that_look_alike():

@@ -8,15 +8,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tri_apsp.arguments import Vertices, sources_of
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import EdgeList, SparseGraph, sparse_graph
-from tri_apsp.graphs.labels import Labels, number_ids
-from tri_apsp.messages import shown
+from tri_apsp.graphs.labels import Label, Labels, number_ids
+from tri_apsp.graphs.sparse import GraphLike
+from tri_apsp.messages import counted, shown
 from tri_apsp.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_MOST_VERTICES = 2**31 - 1
 
 
 def from_pandas(
@@ -108,52 +112,99 @@ def from_pandas(
     )
 
 
-def to_pandas(result: Result) -> pd.DataFrame:
-    """Return the distances of one graph as a table: a row for each source, a column for each
-    target or vertex, with the labels of the graph, or with the numbers of its vertices.
+def to_pandas(
+    values: Result | torch.Tensor,
+    graph: GraphLike | None = None,
+    *,
+    sources: Vertices | None = None,
+    targets: Vertices | None = None,
+) -> pd.DataFrame | pd.Series:
+    """Return distances, or values of vertices, as a table with the labels of the graph.
 
     Args:
-        result: of `shortest_paths`, for one graph; on any device. The row of `nearest` is
-            called "nearest".
+        values: one of
+
+            - a result of `shortest_paths` for one graph, or of `nearest`;
+            - what `hops`, `reachability` or a table of distances returns, (rows, columns);
+            - what a measure returns, a value for each vertex: (n,), or (limits, n) of
+              `accessibility`.
+
+            On any device.
+        graph: whose labels count; None: those of the result, or the numbers of vertices.
+        sources: the vertices of the rows of a tensor. None: all, if there are as many rows; else
+            rows are numbered.
+        targets: the vertices of its columns. None: all.
 
     Returns:
-        A DataFrame of the dtype of the distances; no path is what they hold, inf or no_edge.
+        A DataFrame with a row for each source and a column for each target or vertex; of
+        `nearest`, with a row for each vertex and the columns "distance" and "nearest", the label of
+        the source, None without a path. Of values (n,), a Series. The dtype is that of the values;
+        no path is what they hold, inf or no_edge.
 
     Raises:
-        InputError: the result is of a batch.
-        InputTypeError: it is no Result.
+        InputError: the values are of a batch, or not as many as there are vertices.
+        InputTypeError: they are neither a Result nor a tensor.
 
     Cost:
-        A copy to the CPU, if the distances are on a GPU.
+        A copy to the CPU, if the values are on a GPU.
 
     Examples:
-        >>> import torch
-        >>> from tri_apsp import shortest_paths, to_pandas
-        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
-        >>> print(to_pandas(shortest_paths(weights, sources=[1, 2])))
-           0  1  2
-        1  3  0  1
-        2  2  5  0
+        >>> import pandas as pd
+        >>> from tri_apsp import closeness, from_pandas, shortest_paths, to_pandas
+        >>> table = pd.DataFrame({"source": ["b", "a"], "target": ["c", "b"], "weight": [1, 3]})
+        >>> graph = from_pandas(table, directed=False)
+        >>> print(to_pandas(shortest_paths(graph, sources=[1, 2])))
+             a    b    c
+        b  3.0  0.0  1.0
+        c  4.0  1.0  0.0
+        >>> print(to_pandas(closeness(graph, weighted=True), graph).to_string())
+        a    0.285714
+        b    0.500000
+        c    0.400000
     """
     import pandas as pd  # slow to import, and no other function needs it
 
-    if not isinstance(result, Result):
+    labels: Labels | None = None if graph is None else sparse_graph(graph).labels
+    nearest: torch.Tensor | None = None
+    if isinstance(values, Result):
+        sources, targets, nearest = values.sources, values.targets, values.nearest
+        if nearest is not None and targets is not None:
+            nearest = nearest.cpu()[targets]
+        labels = values.labels if labels is None else labels
+        values = values.distances
+    if not isinstance(values, torch.Tensor):
         raise InputTypeError(
-            f"`result` must be a Result of shortest_paths, but is {shown(result)}; give one."
+            f"`values` must be a Result or a tensor, but are {shown(values)}; give what a function "
+            "of tri_apsp returned."
         )
-    if result.distances.dim() != 2:
+    if values.dim() not in (1, 2):
         raise InputError(
-            f"`result` must be of one graph, but its distances have shape "
-            f"{tuple(result.distances.shape)}; take one of the batch."
+            f"`values` must be of one graph, but have shape {tuple(values.shape)}; take one of the "
+            "batch."
         )
-    count = result.distances.shape[1]
-    labels: Labels = range(count) if result.labels is None else result.labels
-    sources = range(count) if result.sources is None else result.sources.tolist()
-    targets = range(count) if result.targets is None else result.targets.tolist()
-    is_row = result.nearest is not None
-    index = ["nearest"] if is_row else [labels[source] for source in sources]
-    columns = [labels[target] for target in targets]
-    return pd.DataFrame(result.distances.cpu().numpy(), index=index, columns=columns)
+    if labels is None:  # numbers of vertices, of which the columns may be some
+        labels = range(values.shape[-1] if targets is None else _MOST_VERTICES)
+
+    def named(vertices: Vertices, name: str) -> list[Label]:
+        return [labels[vertex] for vertex in sources_of(vertices, len(labels), name).tolist()]
+
+    columns = list(labels) if targets is None else named(targets, "targets")
+    if len(columns) != values.shape[-1]:
+        raise InputError(
+            f"`values` must have one for each of {counted(len(columns), 'vertex', 'vertices')}, "
+            f"but have shape {tuple(values.shape)}; give the graph that they are of, or `targets`."
+        )
+    array = values.detach().cpu().numpy()
+    if nearest is not None:
+        found = [None if vertex < 0 else labels[vertex] for vertex in nearest.tolist()]
+        return pd.DataFrame({"distance": array[0], "nearest": found}, index=columns)
+    if values.dim() == 1:
+        return pd.Series(array, index=columns)
+    if sources is not None:
+        rows = named(sources, "sources")
+    else:
+        rows = list(labels) if len(array) == len(labels) else list(range(len(array)))
+    return pd.DataFrame(array, index=rows, columns=columns)
 
 
 def _ids(values: npt.NDArray[Any], column: str) -> npt.NDArray[Any]:
