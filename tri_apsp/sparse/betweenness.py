@@ -11,6 +11,7 @@ from tri_apsp.arguments import check_flags, sources_of
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.progress import progress_bar
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.choice import choose
 from tri_apsp.sparse.hops import hops
@@ -29,6 +30,7 @@ def betweenness(
     normalized: bool = True,
     endpoints: bool = False,
     sources: int | Sequence[int] | torch.Tensor | None = None,
+    progress: bool = False,
 ) -> torch.Tensor:
     """Return the betweenness of each vertex v: over all pairs (s, t) of other vertices, the share
     of the shortest paths from s to t that pass through v, added up.
@@ -41,6 +43,7 @@ def betweenness(
         endpoints: count s and t too as vertices of their paths.
         sources: the only vertices s, for an estimate of the same quantity, as NetworkX's of `k`
             vertices. None: all.
+        progress: show a bar on stderr.
 
     Returns:
         (n,) of float64 on the CPU, as networkx.betweenness_centrality of a directed graph; nan for
@@ -67,7 +70,7 @@ def betweenness(
         >>> tri_apsp.betweenness(path)
         tensor([0., 1., 0.], dtype=torch.float64)
     """
-    check_flags(weighted=weighted, normalized=normalized, endpoints=endpoints)
+    check_flags(weighted=weighted, normalized=normalized, endpoints=endpoints, progress=progress)
     given = sparse_graph(graph)
     if weighted and given.dtype.is_floating_point:
         given = sparse_graph(given, dtype=torch.float64)
@@ -80,9 +83,12 @@ def betweenness(
         given = given.to(torch.device("cpu")).with_weights(ones)
     found = np.zeros(n)
     step = max(1, _VALUES_PER_BLOCK // max(1, n))
-    for first in range(0, len(starts), step):
-        block = starts[first : first + step]
-        found += _shares(given, block.numpy(), rows_of(block), endpoints=endpoints)
+    with progress_bar(progress) as report:
+        for first in range(0, len(starts), step):
+            block = starts[first : first + step]
+            found += _shares(given, block.numpy(), rows_of(block), endpoints=endpoints)
+            if report is not None:
+                report((first + len(block)) / len(starts))
     if sources is not None:
         found *= _estimate(n, starts.numpy(), endpoints=endpoints)
     pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
