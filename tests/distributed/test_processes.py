@@ -132,17 +132,18 @@ def of_files(graph, out):
         return str(error)
 
 
-def test_one_file_for_all_ranks(processes, tmp_path):
-    processes.form(2)
-    paths = [tmp_path / "w.npy", tmp_path / "other.npy"]
-    for number, path in enumerate(paths):
-        np.save(path, np.full((60, 60), number, np.float32))
+def test_one_file_for_all_ranks(ranks, tmp_path):
+    count, group = ranks
+    paths = [tmp_path / f"w{rank}.npy" for rank in range(count)]
+    for path in paths:
+        np.save(path, np.ones((60, 60), np.float32))
     out = str(tmp_path / "d.npy")
-    for error in processes.run(of_files, paths, [out, out]):
-        assert error.startswith("`local_rows` must be the same file on all ranks")
-    same = [paths[1], os.path.relpath(paths[1])]
-    for found in processes.run(of_files, same, [os.path.relpath(out), out]):
-        assert found.distances.sum() == 30 * 60 - 30
+    if count > 1:
+        for error in group.run(of_files, paths, [out] * count):
+            assert error.startswith("`local_rows` must be the same file on all ranks")
+    same = [os.path.relpath(paths[0]), *[paths[0]] * (count - 1)]
+    found = group.run(of_files, same, [*[out] * (count - 1), os.path.relpath(out)])
+    assert sum(each.distances.sum() for each in found) == 60 * 59
 
 
 def is_out(weights, counts):
