@@ -135,11 +135,14 @@ class NegativeCycleError(ApspError, ValueError):
         )
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
-        lost = " The weights were overwritten: restore them first." if overwritten else ""
+        lost = (
+            " The weights were overwritten, so it may be rounding, or a sum that an integer dtype "
+            "does not hold, instead: restore them first."
+        )
         super().__init__(
             f"shortest paths need a graph without negative cycles, but there is one{of_weight} "
             f"through {noun} {shown}{where}; remove or raise one of its "
-            f"edges{mark and f', or mark such pairs: {mark}'}.{lost}"
+            f"edges{mark and f', or mark such pairs: {mark}'}.{lost if overwritten else ''}"
         )
 
     def reworded(self, mark: str, labels: Sequence[int | str] | None = None) -> NegativeCycleError:

@@ -284,14 +284,14 @@ class TestGpuEnginesInterpreted:
         self.module = triton_predecessors
 
     @pytest.mark.parametrize("pairs", [1, 1 << 30], ids=["lists", "all edges"])
-    @pytest.mark.parametrize("counts", [(11,), (3, 0, 8), (0, 5, 2, 4)], ids=str)
+    @pytest.mark.parametrize("counts", [(11,), (0, 5, 2, 4)], ids=str)
     def test_as_one_process_interpreted(self, counts, pairs, monkeypatch):
         monkeypatch.setattr(self.module, "_PAIRS_PER_EDGE", pairs)
         n = sum(counts)
         graphs = [
             cases.tensor(cases.negative_graph(n), torch.float64),
             cases.tensor(cases.random_graph(n, low=0, high=1), torch.int16),
-            *(HARD[name](n).float() for name in ("powers", "shifted", "thirds", "road")),
+            *(HARD[name](n).float() for name in ("shifted", "thirds")),
         ]
         for weights in graphs:
             check(weights, counts, "portable")

@@ -162,6 +162,17 @@ def test_floats_that_round() -> None:
         assert total == pytest.approx(expected[0, target].item(), rel=1e-5)
 
 
+def test_zero_weights_of_floats_have_predecessors_without_loops() -> None:
+    graph = road_grid(12)
+    zeros = graph.with_weights((graph.by_source.weights % 3 == 0).to(torch.float32))
+    found = tri_apsp.shortest_paths(prepare(zeros), sources=range(144), predecessors=True)
+    expected = tri_apsp.shortest_paths(zeros, sources=range(144), method="dijkstra")
+    assert torch.equal(found.distances, expected.distances)
+    for source in range(0, 144, 13):
+        for target in range(144):
+            assert found.path(source, target)[-1] == target
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_negative_cycle_across_the_tree(dtype: torch.dtype, seed: int) -> None:
