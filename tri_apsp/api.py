@@ -262,7 +262,8 @@ def nearest(
         limit: as for `shortest_paths`.
         dtype: as for `shortest_paths`.
         predecessors: as for `shortest_paths`.
-        negative_cycles, weight_error: as for `shortest_paths`.
+        negative_cycles: as for `shortest_paths`.
+        weight_error: as for `shortest_paths`.
         device: as for `shortest_paths`, one.
 
     Returns:

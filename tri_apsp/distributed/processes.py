@@ -58,7 +58,8 @@ def shortest_paths(
             through it where they are larger than `memory`.
         config: as for `tri_apsp.shortest_paths`; that of rank 0 counts.
         predecessors: as for `tri_apsp.shortest_paths`.
-        negative_cycles, weight_error: as for `tri_apsp.shortest_paths`.
+        negative_cycles: as for `tri_apsp.shortest_paths`.
+        weight_error: as for `tri_apsp.shortest_paths`.
         memory: the bytes that the solve may take on a device; None: what is free. If it differs
             between ranks, the least counts.
         checkpoint: a folder that all ranks can reach, or a `Checkpoint`. The solve writes its state
