@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal, overload
 
@@ -87,7 +86,7 @@ def _solve(request: Request, *, progress: bool = False) -> Result:
         from tri_apsp import ops  # which imports the compiler of torch
 
         return ops.shortest_paths(request)
-    with progress_bar(progress) if progress else nullcontext() as report:
+    with progress_bar(progress) as report:
         return planning.run(request, planning.plan_of(request), progress=report)
 
 

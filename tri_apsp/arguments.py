@@ -415,12 +415,16 @@ def check_options(options: Options) -> None:
             f"`weight_error` must be a number from 0 on, but is {shown(error)}; give the largest "
             "absolute error of a weight."
         )
-    needing = {'negative_cycles="mark"': wanted == "mark", "weight_error": error > 0}
-    for name in [name for name, is_given in needing.items() if is_given]:
-        if options.overwrite or not options.check:
-            given = "they are `out`; give another tensor"
-            if not options.check:
-                given = "check=False was given; leave it out"
+    if options.check and not options.overwrite:
+        return
+    given = "they are `out`; give another tensor"
+    if not options.check:
+        given = "check=False was given; leave it out"
+    for name, is_given in (
+        ('negative_cycles="mark"', wanted == "mark"),
+        ("weight_error", error > 0),
+    ):
+        if is_given:
             raise InputError(f"`{name}` needs checked weights that stay unchanged, but {given}.")
 
 

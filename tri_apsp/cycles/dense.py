@@ -24,7 +24,7 @@ def without_unreached(
 ) -> tuple[DenseBatch, Allowance | None]:
     """Return one graph for the rows of `sources`, (rows,) of int64: if a weight is negative, a copy
     without the edges from vertices to which no source leads, and the allowance_of() the whole
-    graph with an error of each weight; else None.
+    graph, whose weights have this error; else None.
 
     Raises:
         InputError, DistanceRangeError: as check_graphs, of all weights.

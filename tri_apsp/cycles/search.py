@@ -8,8 +8,8 @@ Which cycles are negative:
 - Of other floats, each weight may have been rounded, and with it the weight of a cycle: a cycle is
   negative if the exact sum of its weights is less than -2 eps times that of their magnitudes. That
   is a cycle of negative weight in the graph of the weights w + 2 eps |w|, which the search finds.
-- Where each weight may be off by e besides, by the caller's `weight_error`, e is added to each.
   Sums have 106 bits: a weight that is 2^100 times lighter than another in the graph may be lost.
+- If each weight of floats may be off by e besides, the caller's `weight_error`, e is added to each.
 """
 
 import math
@@ -78,13 +78,13 @@ class Margins(NamedTuple):
 
 
 def allowance_of(weights: torch.Tensor, n: int, error: float = 0) -> Allowance:
-    """Return how much of its weights rounding, and an error of each, may have made of the weight of
-    a cycle. The share is 0 where sums of n weights are exact, else 2 eps.
+    """Return by how much rounding, and an error of each weight, may have lowered the weights of a
+    cycle. The share is 0 where sums of n weights are exact, else 2 eps.
 
     Args:
         weights: of a graph of n vertices, in any shape; neither no_edge counts nor, on the diagonal
             of a matrix, what is not negative.
-        error: the largest of a weight of floats.
+        error: the largest absolute error of a weight, for floats.
     """
     if not weights.is_floating_point():
         return Allowance()
@@ -109,7 +109,7 @@ def allowance_of_parts(
     Args:
         parts: returns them anew at each call; of one rank, if others have more.
         dtype, n: of the graph.
-        error: the largest of a weight.
+        error: as for allowance_of.
         gather: returns what each rank found.
     """
     if not dtype.is_floating_point:

@@ -28,7 +28,7 @@ class RowCycleSearch(CycleSearch):
         first: the vertex of the first of them.
         ranks: this one and the others.
         device: of this rank.
-        error: the largest of a weight.
+        error: the largest absolute error of a weight, for floats.
     """
 
     def __init__(

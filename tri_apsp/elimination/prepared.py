@@ -111,8 +111,7 @@ class PreparedGraph(SparseGraph):
     def _elimination(self) -> Elimination | None:
         if self.tree is None or self.weight_indices is None:
             return None
-        wide = self.by_source.weights.to(self.sums_dtype)
-        return customize(self.tree, super().with_weights(wide), self.weight_indices)
+        return customize(self.tree, self.in_sums_dtype(), self.weight_indices)
 
     @cached_property
     def sweeps(self) -> Sweeps | None:

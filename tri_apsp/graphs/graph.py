@@ -225,23 +225,8 @@ class DenseGraph:
         return self.weights.dtype
 
     def to_weights(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
-        """Return the weights in `dtype` on `device`, the diagonal 0 where it is not negative.
-
-        Args:
-            dtype: float32, float64, int16, int32 or int64.
-            device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
-
-        Returns:
-            A new (n, n) tensor.
-
-        Warns:
-            RoundingWarning: once, if an integer is not exact in `dtype`.
-
-        Raises:
-            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
-                of `device`.
-            InputError: an integer `dtype` and a weight that is not an integer.
-            DistanceRangeError: a weight that `dtype` cannot hold.
+        """Return the weights in `dtype` on `device`, the diagonal 0 where it is not negative: a new
+        (n, n) tensor. Arguments, warnings and errors are those of EdgeList.to_weights.
 
         Cost:
             O(n^2); a second matrix of workspace if both dtype and device change.

@@ -172,6 +172,12 @@ class SparseGraph:
         """
         return torch.int64 if self.dtype == torch.int32 and not self.sums_fit else self.dtype
 
+    def in_sums_dtype(self) -> SparseGraph:
+        """Return the graph in the dtype of its sums; itself if that is its own."""
+        if self.sums_dtype == self.dtype:
+            return self
+        return SparseGraph.with_weights(self, self.by_source.weights.to(self.sums_dtype))
+
     @property
     def _values(self) -> Any:
         """The weights, on a CPU as an array: torch's threads would wait for one that a busy machine

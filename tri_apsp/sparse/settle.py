@@ -74,9 +74,7 @@ def settle(graph: SparseGraph, plan: SparsePlan, cycle_vertices: int | None = No
         raise NegativeCycleError(reached.vertices, labels=graph.labels, weight=reached.weight)
     if sweeps is not None:
         plan = dataclasses.replace(plan, method="elimination", engine=sweeps.engine)
-        if solved.dtype != solved.sums_dtype:
-            wide = solved.by_source.weights.to(solved.sums_dtype)
-            solved = SparseGraph.with_weights(solved, wide)
+        solved = solved.in_sums_dtype()
     elif plan.method == "elimination":
         raise InputError(
             "method 'elimination' needs a graph that stays sparse while vertices are "
