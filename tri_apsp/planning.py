@@ -36,6 +36,13 @@ def plan_of(request: Request) -> Plan:
     Raises:
         As shortest_paths; other values are not checked.
     """
+    plan = _plan_of(request)
+    if request.left_out:
+        plan = dataclasses.replace(plan, reason=f"{plan.reason}; more devices would be slower")
+    return plan
+
+
+def _plan_of(request: Request) -> Plan:
     if request.block_rows_because:
         from tri_apsp.distributed import devices  # which few calls need
 
@@ -68,6 +75,8 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         return dataclasses.replace(result, distances=out)
     if out is not None:
         write_distances(result.distances, out)
+    elif request.left_out:  # as of several devices
+        return Result.in_blocks([dataclasses.replace(result, sources=torch.arange(request.n))])
     return result
 
 

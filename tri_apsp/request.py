@@ -85,6 +85,7 @@ class Request:
         matrix: what is solved in blocks of rows, where it was given; else None.
         block_rows_because: why it is; "" if it is not.
         devices: where it is solved; several hold blocks of rows, or share the call.
+        left_out: how many more were named, which would make the solve of one matrix slower.
         labels: of the vertices of a graph that was read from a file.
         offsets: of packed weights.
         sources: (rows,) of int64 on the CPU; None: all vertices.
@@ -104,6 +105,7 @@ class Request:
     matrix: Matrix | None
     block_rows_because: str
     devices: tuple[torch.device, ...]
+    left_out: int
     labels: Labels | None
     offsets: torch.Tensor | None
     sources: torch.Tensor | None
@@ -179,6 +181,11 @@ class Request:
             and all(x is None for x in (sources, targets, limit, sizes, offsets))
             and not (nearest or method in _SPARSE_METHODS)
         )
+        named = len(devices)
+        if is_matrix and named > 1 and method == "auto" and budget is None and kept is None:
+            from tri_apsp.dense.device_count import helpful  # which few calls need
+
+            devices = helpful(graph, devices)
         if not block_rows_because:
             block_rows_because = _block_rows_because(graph, devices, is_matrix, out, budget, kept)
         is_shared = len(devices) > 1 and not block_rows_because
@@ -256,6 +263,7 @@ class Request:
             matrix=matrix,
             block_rows_because=block_rows_because,
             devices=devices,
+            left_out=named - len(devices),
             labels=labels,
             offsets=offsets,
             sources=None,

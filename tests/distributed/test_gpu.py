@@ -93,9 +93,30 @@ def test_goes_on_from_a_checkpoint_on_one_gpu(spare, of_host, tmp_path, monkeypa
     assert result.plan.resumed > 0
 
 
+@pytest.mark.gpu
+def test_as_many_gpus_as_help(monkeypatch):
+    """With one GPU that is named twice, which no caller may do."""
+    twice = (torch.device("cuda", 0),) * 2
+    monkeypatch.setattr("tri_apsp.request.resolve_all", lambda devices: twice)
+    weights, expected = graph_of(cases.negative_graph, torch.float32)
+    result = tri_apsp.shortest_paths(weights, device="all", predecessors=True)
+    assert (result.plan.way, len(result.blocks)) == ("dense", 1)
+    assert "more devices would be slower" in result.plan.reason
+    assert torch.equal(result.blocks[0].distances.cpu(), expected)
+    assert result.path(3, 5) == tri_apsp.shortest_paths(weights, predecessors=True).path(3, 5)
+    out = torch.empty_like(weights)
+    assert tri_apsp.shortest_paths(weights, device="all", out=out).distances is out
+    assert torch.equal(out, expected)
+    assert tri_apsp.shortest_paths(weights, device="all", memory=1 << 30).plan.way == "block rows"
+    large = torch.randint(1, 100, (2 * 5120, 2 * 5120), dtype=torch.int16)  # by exponents
+    assert tri_apsp.select(large, device="all").way == "dense"
+    assert tri_apsp.select(large + 16000, device="all").way == "block rows"
+
+
 @pytest.mark.two_gpus
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_on_two_gpus(dtype):
+def test_on_two_gpus(dtype, monkeypatch):
+    monkeypatch.setattr("tri_apsp.dense.device_count._LEAST_ROWS", 1)
     weights, expected = graph_of(cases.negative_graph, dtype)
     devices = ["cuda:0", "cuda:1"]
     results = tri_apsp.shortest_paths(weights, device=devices).blocks
