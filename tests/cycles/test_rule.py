@@ -251,3 +251,19 @@ def test_an_error_of_weights_on_several_devices_in_batches_and_for_some_sources(
                 assert is_negative
             else:
                 assert not is_negative
+
+
+def test_a_cycle_of_exactly_the_allowance_is_not_negative() -> None:
+    """It becomes one only as its vertices have potentials so large that their sums are rounded."""
+    share, eps = 2.0**-51, EPS[torch.float64]
+    weights = torch.full((6, 6), INF, dtype=torch.float64)
+    weights[0, 1], weights[1, 2] = -(2.0**100), -(2.0**60)
+    weights[2, 3] = weights[3, 4] = weights[4, 5] = 32 * (1 - share)
+    weights[5, 2] = -96 * (1 + share)
+    cycle = [weights[2, 3].item()] * 3 + [weights[5, 2].item()]
+    assert math.fsum([*cycle, *(2 * eps * abs(weight) for weight in cycle)]) == 0
+    assert not DenseCycleSearch(weights).run()
+    tri_apsp.shortest_paths(weights)
+    weights[5, 2] = torch.nextafter(weights[5, 2], torch.tensor(-INF, dtype=torch.float64))
+    (found,) = DenseCycleSearch(weights).run()
+    assert sorted(found.vertices) == [2, 3, 4, 5]

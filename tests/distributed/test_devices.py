@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import threading
@@ -456,6 +457,20 @@ def test_memory_that_is_mapped_to_the_file_of_the_weights(tmp_path):
     mapped, out = (torch.from_numpy(np.load(path, mmap_mode="r+")) for _ in range(2))
     tri_apsp.shortest_paths(mapped[:30], device="cpu", out=out[30:], memory=2000)
     assert torch.equal(out, torch.cat([weights, tri_apsp.shortest_paths(weights).distances]))
+
+
+def test_parts_of_a_file_that_are_mapped_apart(tmp_path):
+    page = mmap.ALLOCATIONGRANULARITY
+    (tmp_path / "bytes").write_bytes(bytes(3 * page))
+    whole, second, third = (
+        torch.from_numpy(np.memmap(tmp_path / "bytes", np.uint8, "r+", first * page, (size,)))
+        for first, size in ((0, 3 * page), (1, page), (2, page))
+    )
+    assert not shared_memory.shares_memory(second, third)
+    assert not shared_memory.shares_memory(second, whole[2 * page :])
+    assert not shared_memory.shares_memory(third, whole[: 2 * page])
+    assert shared_memory.shares_memory(third, whole[2 * page :])
+    assert shared_memory.shares_memory(second, whole[2 * page - 1 :])
 
 
 def test_memory_of_a_heap_in_two_mappings_is_no_file(monkeypatch):

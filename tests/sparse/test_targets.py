@@ -96,7 +96,7 @@ def test_no_pairs(order: str) -> None:
 def test_accessibility_within_limits_needs_no_farther_distance() -> None:
     weights = torch.full((4, 4), no_edge(torch.int32), dtype=torch.int32)
     weights[0, 1], weights[1, 2], weights[2, 3] = 5, 2**29, 2**29
-    assert tri_apsp.accessibility(weights, [4, 10])[:, 0].tolist() == [1, 2]
+    assert tri_apsp.accessibility(weights, [4, 5, 10])[:, 0].tolist() == [1, 2, 2]
 
 
 @pytest.mark.parametrize("order", ["auto", "none"])

@@ -57,6 +57,15 @@ def test_distances_that_fit(device: str, negative: bool) -> None:
         torch.testing.assert_close(found, exact.to(found.dtype), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("above", [-1, 0, 1])
+def test_sums_of_reweighted_edges_at_the_end_of_the_range(above: int) -> None:
+    """The potential of vertex 2 is -5, so that the path to it grows by 5."""
+    weights = torch.tensor([2, INT32_END - 7 + above, -5], dtype=torch.int32)
+    graph = torch.sparse_coo_tensor([[0, 1, 3], [1, 2, 2]], weights, (4, 4))
+    found = tri_apsp.shortest_paths(graph, sources=[0], method="johnson").distances[0]
+    assert found.tolist() == [0, 2, INT32_END - 5 + above, INT32_END]
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_only_what_is_asked_for_must_fit(device: str) -> None:
     graph = roads(10_000_000, False, torch.int32, device)
