@@ -82,7 +82,12 @@ def test_standard_input(five, pack):
 @pytest.mark.parametrize(
     ("words", "status", "error"),
     [
-        ("solve '{}' >&-", 0, ""),
+        ("solve '{}' >&-", BAD_INPUT, "error: the output must be written, but standard output "),
+        ("--help >&-", BAD_INPUT, "error: the output must be written, but standard output "),
+        ("solve missing.gr 2>&-", BAD_INPUT, ""),
+        ("solve missing.gr 2>/dev/full", BAD_INPUT, ""),
+        ("solve '{}' --engine none 2>/dev/full", BAD_INPUT, ""),
+        ("sssp '{}' --source 1 2>/dev/full | grep -q reachable", 0, ""),
         ("solve - --format gr <&-", BAD_INPUT, "error: a graph must be read from an open file, "),
         ("solve -", BAD_INPUT, "error: --format must be one of gr, mtx, "),
     ],

@@ -3,7 +3,7 @@
 import argparse
 
 from tri_apsp.cli.options import OUT
-from tri_apsp.console.options import add_options, option
+from tri_apsp.console.options import add_options, at_least, option
 from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, check_output, generate, write_graph
 from tri_apsp.messages import counted
 
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             choices=list(GENERATORS),
             help=f"{', '.join(GENERATORS)}: see below",
         ),
-        option("--n", type=int, required=True, help="number of vertices"),
+        option("--n", type=at_least(1), required=True, help="number of vertices"),
         option(
             "--p",
             type=float,

@@ -19,6 +19,7 @@ from tri_apsp.console.exit_status import (
     Parser,
     run_command,
 )
+from tri_apsp.console.interrupts import say
 
 COMMANDS = {
     "solve": "compute all shortest distances of a graph file",
@@ -55,7 +56,7 @@ exit status:
   {BROKEN_PIPE:3}  the process that read the output has exited
 
 An error is one sentence on stderr. Stdout is then empty, except for rows that bench has measured,
-and the output file stays as it was.
+and an output file stays as it was, unless only the summary could not be printed.
 """
 
 
@@ -83,9 +84,7 @@ def _current(word: str) -> str:
     if option not in _RENAMED:
         return word
     new = _RENAMED[option]
-    print(
-        f"warning: {option} is deprecated, and goes with version 0.4; give {new}.", file=sys.stderr
-    )
+    say(f"warning: {option} is deprecated, and goes with version 0.4; give {new}.")
     return "=".join([new, *value])
 
 

@@ -16,6 +16,7 @@ from tri_apsp.console.interrupts import INTERRUPTED as INTERRUPTED
 from tri_apsp.console.interrupts import (
     interrupted,
     interruptible_imports,
+    say,
     terminated_as_interrupted,
 )
 from tri_apsp.errors import ApspError, ApspWarning, InputError, RoundingWarning
@@ -105,10 +106,14 @@ def guarded(run: Callable[[], int]) -> int:
         Exception: any other error of `run`, which is a bug.
     """
     try:
+        if sys.stdout is None:
+            raise InputError(
+                "the output must be written, but standard output is closed; redirect it to a file."
+            )
         with _warnings_in_one_line():
             status = _flushed(lambda: _or_interrupt(run))
     except ApspError as error:
-        print(f"error: {in_options(str(error))}", file=sys.stderr)
+        say(f"error: {in_options(str(error))}")
         return BAD_INPUT if isinstance(error, InputError) else FAILED
     except KeyboardInterrupt:
         return interrupted()
@@ -119,19 +124,17 @@ def guarded(run: Callable[[], int]) -> int:
         if error.errno not in _CANNOT_WRITE:
             raise
         _discard_stdout()
-        print(
+        say(
             f"error: the output must be written, but it cannot be ({error.strerror}); free some "
-            "space, or write it to another place.",
-            file=sys.stderr,
+            "space, or write it to another place."
         )
         return BAD_INPUT
     except (MemoryError, RuntimeError) as error:
         if not _ran_out_of_memory(error):
             raise
-        print(
+        say(
             "error: the problem must fit the memory of its device, but an allocation failed; use "
-            "a narrower dtype, a smaller graph, or a device with more memory.",
-            file=sys.stderr,
+            "a narrower dtype, a smaller graph, or a device with more memory."
         )
         return FAILED
     return status
@@ -189,8 +192,7 @@ def _flushed(run: Callable[[], int]) -> int:
     try:
         return run()
     finally:  # argparse leaves by SystemExit after it has printed a help
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
 
 
 def _discard_stdout() -> None:
@@ -218,7 +220,7 @@ def _warnings_in_one_line() -> Iterator[None]:
             return
         rounded = rounded or issubclass(category, RoundingWarning)
         if issubclass(category, ApspWarning):
-            print(f"warning: {message}", file=sys.stderr)
+            say(f"warning: {message}")
         else:
             show(message, category, *rest, **named)
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Timer
 
 INTERRUPTED = 130
@@ -65,5 +65,12 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 def interrupted() -> int:
     """Say that the command was interrupted, and return its exit status."""
-    print("interrupted", file=sys.stderr, flush=True)
+    say("interrupted")
     return INTERRUPTED
+
+
+def say(message: str) -> None:
+    """Print a line on stderr, unless that is closed or full: the exit status still says it."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(message, file=sys.stderr, flush=True)
