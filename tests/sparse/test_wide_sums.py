@@ -8,6 +8,7 @@ import torch
 import tri_apsp
 from tri_apsp.graphs import SparseGraph, generate
 from tri_apsp.graphs.sparse import EdgeLists, sparse_graph
+from tri_apsp.semirings import largest_distance
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 INT32_END = tri_apsp.no_edge(torch.int32)
@@ -57,11 +58,26 @@ def test_distances_that_fit(device: str, negative: bool) -> None:
         torch.testing.assert_close(found, exact.to(found.dtype), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64])
+def test_the_nearest_source_may_be_too_far_away(dtype: torch.dtype, device: str) -> None:
+    half = largest_distance(dtype) // 2
+    weights = torch.tensor([half, half, half], dtype=dtype)
+    path = torch.sparse_coo_tensor(
+        [[0, 1, 2], [1, 2, 3]], weights, (4, 4), check_invariants=True
+    ).to(device)
+    graph = tri_apsp.prepare(path, order=[1, 2, 0, 3])
+    found = tri_apsp.nearest(graph, [0, 2])
+    assert found.nearest.tolist() == [0, 0, 2, 2]
+    with pytest.raises(tri_apsp.DistanceRangeError):
+        tri_apsp.nearest(graph, [0])
+
+
 @pytest.mark.parametrize("above", [-1, 0, 1])
 def test_sums_of_reweighted_edges_at_the_end_of_the_range(above: int) -> None:
     """The potential of vertex 2 is -5, so that the path to it grows by 5."""
     weights = torch.tensor([2, INT32_END - 7 + above, -5], dtype=torch.int32)
-    graph = torch.sparse_coo_tensor([[0, 1, 3], [1, 2, 2]], weights, (4, 4))
+    graph = torch.sparse_coo_tensor([[0, 1, 3], [1, 2, 2]], weights, (4, 4), check_invariants=True)
     found = tri_apsp.shortest_paths(graph, sources=[0], method="johnson").distances[0]
     assert found.tolist() == [0, 2, INT32_END - 5 + above, INT32_END]
 
@@ -73,6 +89,9 @@ def test_only_what_is_asked_for_must_fit(device: str) -> None:
     near, far = int(exact[0].argsort()[1]), int(exact[0].argmax())
     assert exact[0, far] >= INT32_END
     assert tri_apsp.paired_distances(graph, [0], [near]).item() == exact[0, near]
+    assert tri_apsp.paired_paths(graph, [0], [near])[0].tolist()[-1] == near
+    with pytest.raises(tri_apsp.DistanceRangeError):
+        tri_apsp.paired_paths(graph, [0], [far])
     expected = torch.where(exact <= 1_000_000_000, exact, INT32_END)[0]
     found = tri_apsp.shortest_paths(graph, sources=0, limit=1_000_000_000).distances[0]
     assert torch.equal(found.long(), expected)

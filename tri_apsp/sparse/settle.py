@@ -89,7 +89,8 @@ def settle_nearest(graph: SparseGraph, plan: SparsePlan) -> tuple[SparsePlan, Sw
     any.
     """
     sweeps = None if plan.options.predecessors else _sweeps_of(graph, plan)
-    if sweeps is not None:
+    sums_fit = graph.sums_fit or graph.sums_dtype != graph.dtype
+    if sweeps is not None and sums_fit:  # else a vertex too far away would seem not reached
         return dataclasses.replace(plan, method="elimination", engine=sweeps.engine), sweeps
     method = plan.method
     if method == "elimination" and isinstance(graph, PreparedGraph):
