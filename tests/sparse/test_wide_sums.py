@@ -73,6 +73,14 @@ def test_the_nearest_source_may_be_too_far_away(dtype: torch.dtype, device: str)
         tri_apsp.nearest(graph, [0])
 
 
+@pytest.mark.parametrize("method", ["auto", "dijkstra"])
+def test_the_nearest_source_at_the_largest_distance(method: str) -> None:
+    weights = torch.tensor([INT32_END - 1], dtype=torch.int32)
+    graph = torch.sparse_coo_tensor([[0], [1]], weights, (2, 2), check_invariants=True)
+    found = tri_apsp.nearest(graph, [0], method=method)
+    assert (found.distances.tolist(), found.nearest.tolist()) == ([[0, INT32_END - 1]], [0, 0])
+
+
 @pytest.mark.parametrize("above", [-1, 0, 1])
 def test_sums_of_reweighted_edges_at_the_end_of_the_range(above: int) -> None:
     """The potential of vertex 2 is -5, so that the path to it grows by 5."""
