@@ -184,7 +184,12 @@ BAD = [
     ("g.csv", "# base 0\nsource\n0,1\n", "must be `source target [weight]`"),
     ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "must all be integers, or all be names in"),
     ("g.csv", "# base 0\n0 1 2\n", "line 2 of"),
-    ("g.csv", "Ulm;Augsburg;4,5\nUlm;Bonn;5,5\n", "or use from_pandas"),
+    ("g.csv", "Ulm;Augsburg;4,5\nUlm;Bonn;5,5\n", "has more; write fractions with a point"),
+    ("g.csv", "u;v;w\nUlm;Bonn;5,5\n", "line 2 is 'Ulm;Bonn;5,5' (could not convert string '5,5'"),
+    ("g.csv", "u;v;w\nUlm;Bonn;5,5\n", "; write fractions with a point."),
+    ("g.txt", "Ulm, Bonn, 5\n", "has more; give `format='csv'`"),
+    ("g.txt", "New York;Bonn;5\n", "has more; give `format='csv'`"),
+    ("g.txt", "3\n3\n0 1 5\n1 2 3\n", "or remove both lines if they count vertices and edges"),
     ("g.csv", "from,to,weight\n", "need the number of vertices"),
     ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
     ("g.mtx", "1 1 0\n", "must begin with a MatrixMarket header"),
@@ -358,22 +363,29 @@ def test_a_label_that_is_missing(save, refuses, text, label, part):
         # As pandas writes a matrix without its index.
         ("0,1,2\n0,3,7\n3,0,2\n7,2,0\n", ["`matrix=True` and `header=True`, or `columns='1,2,3'`"]),
         ("0,1\n0,5\n5,0\n", ["`matrix=True` and `header=True`"]),
-        ("A,B,C\n0,3,1\n3,0,2\n1,2,0\n", ["`columns='1,2,3'` or names", "`matrix=True`"]),
+        (
+            "A,B,C\n0,3,1\n3,0,2\n1,2,0\n",
+            ["`header=True`, or `matrix=True`, or names of columns in `columns`"],
+        ),
         ("x,y\n0,3\n3,4\n", ["`header=True`"]),
         # Edges with two more columns, such as times.
         ("1 2 5 100\n2 3 7 101\n3 4 1 102\n4 1 2 103\n", ["`matrix=True`", "`columns='1,2,3'`"]),
         ("0 inf 3\n3 0 inf\n1 inf 0\n", ["`matrix=True`"]),
         ("0.0 2.5\n2.5 0.0\n", ["`matrix=True`"]),
-        ("Ulm;Bonn;5\n", ["`format` csv, tsv or txt"]),
         ("source_id,target_id,id\n1,2,5\n", ["`columns="]),
         ("id,source,target\n1,2,5\n", ["`columns="]),
-        ("a,b,note\nb,c,x\n", ["`columns="]),
-        ("1,2,3,4\n", ["`columns=", "`matrix=True`"]),
-        ("0 1 {'weight': 3}\n", ["`columns="]),
-        ("1,2,3\nx,2,4\n2,1,2\n", ["line 2 is 'x,2,4'; correct or remove the line, or give `mat"]),
-        ("1,2,3\n2,3,4\nnan,3,0\n", ["must all be integers, or all be names", "`matrix=True`"]),
+        ("a,b,note\nb,c,x\n", ["`columns='1,2'`"]),
+        ("1,2,3,4\n", ["`columns='1,2,3'`."]),
+        ("0 1 {'weight': 3}\n", ["or use from_pandas"]),
+        ("1,2,3\nx,2,4\n2,1,2\n", ["line 2 is 'x,2,4'; correct or remove the line, or use from"]),
+        ("1,2,3\n2,3,4\ninf,3,0\n", ["must all be integers, or all be names", "`matrix=True`"]),
         # Below the numbers of vertices and edges.
-        ("3 2\n1 2 3\n2 3 4\n", ["line 1", "; give `header=True` if it is no edge"]),
+        ("3 2\n1 2 3\n2 3 4\n", ["line 1", "or give `header=True`."]),
+        ("3\n1 2 3\n2 3 4\n", ["line 1", "or give `header=True`."]),
+        (
+            "source,target,foo\n1,2,5\n",
+            ["give `columns='1,2,3'` and `header=True`, or names of columns in `columns`."],
+        ),
         ("a,,3\n", ["line 1 is 'a,,3'"]),
     ],
 )
@@ -415,6 +427,38 @@ def test_what_may_be_read_in_two_ways_is_refused(save, refuses, text, remedies):
 def test_options_that_do_not_fit(save, refuses, text, options, parts):
     with refuses(*parts):
         load_graph(save("g.csv", text), **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "remedy"),
+    [
+        ("source,target,foo\n1,2,5\n", {"columns": "1,2,3"}, {"header": True}),
+        ("a,b,c\n1,2,5\n", {"base": 0, "vertices": 5}, {"header": True}),
+        ("a,b,c\n1,2,5\n", {}, {"header": True}),
+        ("a,b,c,d\n1,2,5,3\n", {}, {"columns": "1,2,3", "header": True}),
+        ("1 2 3\n2 3 4\n", {}, {"format": "txt"}),
+    ],
+)
+def test_a_remedy_reads_the_file(save, refuses, text, options, remedy):
+    path = save("g.csv", text)
+    words = " and ".join(f"`{name}={value!r}`" for name, value in remedy.items())
+    with refuses(f"; correct it, or give {words}"):
+        load_graph(path, **options)
+    assert listed(load_graph(path, **options, **remedy))[0][2] in (3, 5)
+
+
+@pytest.mark.parametrize("name", ["g.csv", "g.tsv", "g.txt"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_only_separator_of_the_first_row_counts(save, name, separator):
+    for text in ("u,v,w\na,b,5\n", 'a,b,5\n"a",b,7\n', '"a" , b,5\n'):
+        if name == "g.txt":  # in which blanks separate
+            text = text.replace(" ", "")
+        found = load_graph(save(name, text.replace(",", separator)))
+        assert (list(found.labels), listed(found)[0]) == (["a", "b"], (0, 1, 5))
+    if (name, separator) == ("g.txt", "\t"):  # an empty corner is a blank there
+        return
+    matrix = load_graph(save(name, ",a,b\na,0,3\nb,1,0\n".replace(",", separator)))
+    assert matrix.weights.tolist() == [[0, 3], [1, 0]]
 
 
 @pytest.mark.parametrize("text", ["1,0,7\n", "2,0,7\n"])

@@ -4,7 +4,6 @@ line, by the labels of a graph.
 
 import argparse
 import csv
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,12 +14,10 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.labels import Labels, vertex_of
-from tri_apsp.graphs.text import Text, fields
+from tri_apsp.graphs.text import QUOTED, Text, fields
 from tri_apsp.messages import one_line, shown
 
 P = TypeVar("P", str, Path)
-
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 def named(args: argparse.Namespace, options: Iterable[str]) -> dict[str, Any]:
@@ -102,13 +99,13 @@ def vertices_in(text: Text, labels: Labels, option: str) -> list[int]:
 
 def pairs_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[int]]:
     """Return the first and the second vertices of a file that has two labels per line, between
-    which is a comma, a tab or blanks; a name that contains one of them is in quotes.
+    which is a comma, a tab, a semicolon or blanks; a name that contains one of them is in quotes.
 
     Raises:
         InputError: for a line that is not two labels of the graph, and if there is none.
     """
-    first = _QUOTED.sub("", next((line for _, line in text.rows()), ""))
-    delimiter = next((one for one in ("\t", ",") if one in first), None)
+    first = QUOTED.sub("", next((line for _, line in text.rows()), ""))
+    delimiter = next((one for one in ("\t", ",", ";") if one in first), None)
     rows = _rows(text, labels, option, lambda line: fields(line, delimiter), width=2)
     return [source for source, _ in rows], [target for _, target in rows]
 
@@ -147,4 +144,4 @@ def _rows(
 
 
 def _unquoted(line: str) -> str:
-    return line[1:-1].replace('""', '"') if _QUOTED.fullmatch(line) else line
+    return line[1:-1].replace('""', '"') if QUOTED.fullmatch(line) else line

@@ -21,7 +21,7 @@ _PAIRS = option(
     "--pairs",
     **FILE,
     help="file of pairs, whose distances are computed instead of a table: a source and a target "
-    "per line, separated by a comma, a tab or blanks, the same in all lines",
+    "per line, separated by a comma, a tab, a semicolon or blanks, the same in all lines",
 )
 
 

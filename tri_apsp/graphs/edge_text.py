@@ -1,6 +1,7 @@
 """Edge lists and matrices as text, `.txt`, `.csv`, `.tsv`.
 
-An edge list has one edge per line, `source target [weight]`. Vertices are those that a line names,
+An edge list has one edge per line, `source target [weight]`. Fields are separated as the format
+says, or by the only comma, tab or semicolon of the first row. Vertices are those that a line names,
 by integers or by names. A comment `# base 0 vertices 100`, or the option `vertices`, says instead
 that there are 100 vertices, numbered from 0; so do the files that are written here.
 
@@ -12,17 +13,28 @@ What the first row does not show is said by options; what may be read in two way
 import dataclasses
 import itertools
 import re
-from typing import BinaryIO
+import warnings
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 
 from tri_apsp.arguments import as_integer
-from tri_apsp.errors import InputError
+from tri_apsp.errors import ApspError, InputError
 from tri_apsp.graphs.files import ReadOptions, Source, columns_of
 from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.labels import integers_of, number_ids
-from tri_apsp.graphs.text import NUMBERS, Text, fields, parse_count, parse_edges, write_rows
+from tri_apsp.graphs.text import (
+    NUMBERS,
+    QUOTED,
+    Text,
+    UnclearError,
+    fields,
+    parse_count,
+    parse_edges,
+    write_rows,
+)
 from tri_apsp.messages import counted, shown
 from tri_apsp.semirings import no_edge
 
@@ -58,6 +70,72 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
             in two ways; for options that contradict the file.
     """
     text = source.text("#%")
+    delimiter = _separator(text, delimiter)
+    try:
+        return _read(text, delimiter, options)
+    except UnclearError as error:
+        remedies = _remedies(text, delimiter, options)
+        raise InputError(", or ".join([str(error).removesuffix("."), *remedies]) + ".") from None
+
+
+def _separator(text: Text, delimiter: str | None) -> str | None:
+    """Return what separates the fields of the first row: the delimiter of the format, or another
+    one if the row has no other.
+    """
+    number, line = next(text.rows(), (1, ""))
+    bare = QUOTED.sub("", line)
+    others = [each for each in ";,\t" if each in bare and each != delimiter]
+    has_own = delimiter in bare if delimiter else len(bare.split()) > 1
+    if not has_own and len(others) == 1:
+        return others[0]
+    # Commas may stand in names between tabs or blanks.
+    is_mixed = ";" in others if delimiter else re.search(r";|,(\s|$)", bare)
+    if (is_mixed and delimiter != "\t") or (not has_own and others):
+        remedy = "write fractions with a point, and fields with a separator in quotes"
+        if "," not in bare or ";" not in bare:
+            remedy = "give `format='csv'`, or write fields with a separator in quotes"
+        raise InputError(
+            f"fields must be separated by one character, but line {number} of {text.name}, "
+            f"{shown(line)}, has more; {remedy}."
+        )
+    return delimiter
+
+
+def _remedies(text: Text, delimiter: str | None, options: ReadOptions) -> list[str]:
+    """Return the options with which a text can be read, of those that are not given."""
+    rows = [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
+    numbers = [place for row in rows for place, field in enumerate(row) if _is_number(field)]
+    columns = ",".join(["1", "2", *(str(place + 1) for place in sorted(numbers) if place > 1)][:3])
+    tried: list[Any] = [
+        {"header": True},
+        {"columns": columns},
+        {"columns": columns, "header": True},
+        {"matrix": True},
+        *([{"format": "txt"}] if len(rows[0]) == 1 else []),
+    ]
+    found = list[str]()
+    for more in tried:
+        is_given = any(options.get(name) is not None for name in more if name != "format")
+        if is_given or (len(more) > 1 and found):
+            continue
+        with warnings.catch_warnings(), suppress(ApspError, ValueError):
+            warnings.simplefilter("ignore")
+            _read(text, None if "format" in more else delimiter, {**options, **more})
+            found.append(" and ".join(f"`{name}={value!r}`" for name, value in more.items()))
+    if len(rows[0]) > 2 and not any(map(_is_number, rows[0])) and not options.get("columns"):
+        found.append("names of columns in `columns`")
+    if [*map(len, rows)] == [1, 1] and 0 in numbers and not found:
+        return ["remove both lines if they count vertices and edges"]
+    return ["give " + ", or ".join(found) if found else "use from_pandas"]
+
+
+def _read(text: Text, delimiter: str | None, options: ReadOptions) -> Graph:
+    """Return the graph of a text.
+
+    Raises:
+        InputError: as read_edge_text.
+        UnclearError: for a first row that other options may explain.
+    """
     rows = [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
     is_matrix = options.get("matrix")
     # As pandas writes one: an empty corner, and a label in row and column.
@@ -66,11 +144,11 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
     for name in ("base", "vertices", "columns") if is_matrix else ("missing",):
         if options.get(name) is not None:
             raise InputError(
-                f"`{name}` is for a list of edges, but {source} is read as a matrix; leave it out, "
-                "or give `matrix=False`."
+                f"`{name}` is for a list of edges, but {text.name} is read as a matrix; leave it "
+                "out, or give `matrix=False`."
                 if is_matrix
-                else f"`{name}` is for a matrix, but {source} is read as a list of edges; leave it "
-                "out, or give `matrix=True`."
+                else f"`{name}` is for a matrix, but {text.name} is read as a list of edges; leave "
+                "it out, or give `matrix=True`."
             )
     if is_matrix and rows:
         return _matrix(text, rows[0], delimiter, options)
@@ -83,25 +161,29 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
             number = declared.setdefault(name, as_integer(given, name))
             if number != given:
                 raise InputError(
-                    f"`{name}` must agree with the file, but is {given}, and {source} declares "
+                    f"`{name}` must agree with the file, but is {given}, and {text.name} declares "
                     f"{number}; leave it out or correct the file."
                 )
     base, n = declared.get("base"), declared.get("vertices")
     if base not in (None, 0, 1):
         raise InputError(
-            f"`base`, the number of the first vertex, must be 0 or 1, but is {base} for {source}; "
-            "correct it, or the comment that declares it."
+            f"`base`, the number of the first vertex, must be 0 or 1, but is {base} for "
+            f"{text.name}; correct it, or the comment that declares it."
         )
     if n is None and (options.get("base") is not None or not any(text.rows())):
         raise InputError(
-            f"a list without edges, and `base`, need the number of vertices, but {source} does not "
-            "say it; give `vertices`, or write `# base 0 vertices 10` on its first line."
+            f"a list without edges, and `base`, need the number of vertices, but {text.name} does "
+            "not say it; give `vertices`, or write `# base 0 vertices 10` on its first line."
         )
     if n is not None and base is None:
         raise InputError(
             f"an edge list of {n} numbered vertices must say whether they count from 0 or from 1, "
-            f"but {source} does not; give `base`, or write `# base 0` on its first line."
+            f"but {text.name} does not; give `base`, or write `# base 0` on its first line."
         )
+    if rows and not has_header:
+        edge = [rows[0][place] for place in use]
+        if not all(map(_is_number, edge[2:] if n is None else edge)):
+            raise _unclear(text)
     # Without `use`, every row must have as many fields.
     width = len(rows[-1 if options.get("header") else 0]) if rows else 2
     graph = parse_edges(
@@ -142,7 +224,7 @@ def _layout(
 ) -> tuple[bool, tuple[int, ...]]:
     """Return whether the first of some rows is no edge, and the places of the columns."""
     first, header, columns = rows[0], options.get("header"), options.get("columns")
-    number, line = next(text.rows())
+    number, _ = next(text.rows())
     if columns is not None:
         given = columns_of(columns)
         is_numbers = all(column.isdecimal() for column in given)
@@ -165,17 +247,16 @@ def _layout(
     else:
         row = rows[-1] if header else first
         has_weights = len(row) == 3 and _is_number(row[2])
-        if len(rows[-1]) == len(row) and (len(row) == 2 or has_weights) and ";" not in row[0]:
+        if len(rows[-1]) == len(row) and (len(row) == 2 or has_weights):
             return bool(header), tuple(range(len(row)))
-    remedy = "give `header=True` if it is no edge, or correct it"
-    if len(rows[-1]) == len(first):
-        remedy = (
-            "give `columns='1,2,3'` or names, `header=True`, `matrix=True`, `format` csv, tsv or "
-            "txt, or use from_pandas"
-        )
-    raise InputError(
+    raise _unclear(text)
+
+
+def _unclear(text: Text) -> UnclearError:
+    number, line = next(text.rows())
+    return UnclearError(
         f"rows of an edge list must be `source target [weight]`, but line {number} of {text.name} "
-        f"is {shown(line)}; {remedy}."
+        f"is {shown(line)}; correct it."
     )
 
 

@@ -31,6 +31,9 @@ from tri_apsp.messages import counted, one_line, reason_of, shown
 NUMBERS = (np.int64, np.float64)
 """The types that weights are parsed as: integers if all of them are, so that these are exact."""
 
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
+"""A field in quotes."""
+
 _REMEDY = "correct or remove the line"
 _EXACT_END = 2.0**53  # below it a float64 holds every integer
 _WITHIN_FLOAT64 = f"weights must be inf or at most {sys.float_info.max:.4g}"
@@ -41,6 +44,10 @@ _LARGE = re.compile(
     r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?![\w.])",
     re.IGNORECASE,
 )
+
+
+class UnclearError(InputError):
+    """A text breaks a rule, but may be read with other options."""
 
 
 def misread(text: str, values: npt.NDArray[np.float64]) -> tuple[list[str], list[str]]:
@@ -174,7 +181,8 @@ class Text:
                     )
                 except (ValueError, DeprecationWarning) as error:
                     reason = re.sub(r"the dtype passed requires | at row.*", "", str(error))
-        raise self._error(rule, row, f" ({one_line(reason, 100)})")
+        remedy = "write fractions with a point" if re.search(r"'[+-]?\d+,\d+'", reason) else _REMEDY
+        raise self._error(rule, row, f" ({one_line(reason, 100)})", remedy)
 
     def check_weights(
         self,
@@ -210,16 +218,27 @@ class Text:
                 f"announces, but lists {found}; copy the file again or correct the header."
             )
 
-    def refuse(self, wrong: npt.NDArray[np.bool_], rule: str, remedy: str = _REMEDY) -> None:
+    def refuse(
+        self,
+        wrong: npt.NDArray[np.bool_],
+        rule: str,
+        remedy: str = _REMEDY,
+        kind: type[InputError] = InputError,
+    ) -> None:
         """Raise the error of the first row that is `wrong`, if one is."""
         if wrong.any():
             row = next(islice(self.rows(), int(wrong.argmax()), None))
-            raise self._error(rule, row, remedy=remedy)
+            raise self._error(rule, row, remedy=remedy, kind=kind)
 
     def _error(
-        self, rule: str, row: tuple[int, str], reason: str = "", remedy: str = _REMEDY
+        self,
+        rule: str,
+        row: tuple[int, str],
+        reason: str = "",
+        remedy: str = _REMEDY,
+        kind: type[InputError] = InputError,
     ) -> InputError:
-        return InputError(
+        return kind(
             f"{rule} in {self.name}, but line {row[0]} is {shown(row[1])}{reason}; {remedy}."
         )
 
@@ -295,8 +314,7 @@ def _check_names(text: Text, ids: npt.NDArray[Any]) -> None:
     ):
         found = np.array([bool(re.fullmatch(pattern, each)) for each in ids]).reshape(2, -1)
         wrong = np.logical_or(*(found if 2 * found.sum() <= found.size else ~found))
-        header = "`header=True` if it is no edge, or " if wrong[:1].any() else ""
-        text.refuse(wrong, rule, f"{_REMEDY}, or give {header}`matrix=True` for a matrix")
+        text.refuse(wrong, rule, kind=UnclearError)
 
 
 def fields(line: str, delimiter: str | None) -> list[str]:
