@@ -33,7 +33,7 @@ _OPTIONS = {
         name: f"--{name}"
         for name in (
             *("sources", "targets", "method", "dtype", "device", "engine", "limit", "format"),
-            *("out", "predecessors"),
+            *("out", "predecessors", "n", "p", "seed"),
             *("base", "vertices", "columns", "header", "matrix", "missing"),
             *("memory", "checkpoint", "every", "page"),
         )
@@ -220,7 +220,7 @@ def _warnings_in_one_line() -> Iterator[None]:
             return
         rounded = rounded or issubclass(category, RoundingWarning)
         if issubclass(category, ApspWarning):
-            say(f"warning: {message}")
+            say(f"warning: {in_options(str(message))}")
         else:
             show(message, category, *rest, **named)
 

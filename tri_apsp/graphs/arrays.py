@@ -2,6 +2,7 @@
 SciPy and torch.
 """
 
+import io
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,6 +39,12 @@ def read_numpy(source: Source) -> Graph:
         InputError: for any other content, such as objects.
     """
     place = source.loadable()
+    with place.open("rb") if isinstance(place, Path) else io.BytesIO(place.getvalue()) as stream:
+        if not stream.read(6).startswith((b"\x93NUMPY", b"PK")):
+            raise InputError(
+                f"a .{source.format} file must begin as NumPy writes it, but {source} does not; "
+                "give its format in `format`, or save it with numpy.save."
+            )
     # A plain file is mapped, so that a matrix larger than the memory is refused before it is
     # loaded.
     mode: Any = "c" if isinstance(place, Path) else None

@@ -165,7 +165,7 @@ class Source:
             raise InputError(f"a {self.what} must not be empty, but {self} is; write it again.")
         return content
 
-    def loadable(self) -> BinaryIO | Path:
+    def loadable(self) -> io.BytesIO | Path:
         """Return what NumPy and torch load from: the path of a plain file, which can be mapped, or
         the bytes if they are compressed or come from a stream.
 
@@ -183,7 +183,7 @@ class Source:
     def parsing(self) -> AbstractContextManager[None]:
         """Return a context in which the file is parsed; see messages.parsing."""
         failed = f"a .{self.format} file must hold a graph, but {self} cannot be read"
-        return parsing(str(self), failed, "write it again")
+        return parsing(str(self), failed, "write it again, or give its format in `format`")
 
 
 def to_path(value: object, argument: str, *, or_tensor: bool = False) -> Path:

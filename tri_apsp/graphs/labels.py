@@ -108,5 +108,5 @@ def vertex_of(labels: Labels, text: str, name: str) -> int:
         among = "" if isinstance(labels, range) else f", of the {len(labels)}"
         raise InputError(
             f"{name} must be a vertex of the graph{among} from {shown}, but is {text}; give one of "
-            "these."
+            f"these{', and blanks between several' if re.search('[,;]', text) else ''}."
         ) from None

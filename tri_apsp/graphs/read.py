@@ -158,7 +158,7 @@ def load_graph(source: str | os.PathLike[str] | BinaryIO, **options: Unpack[Read
         if value is not None and name not in ("format", "directed", *kind.options):
             formats = (f".{other}" for other, one in FILE_FORMATS.items() if name in one.options)
             raise InputError(
-                f"`{name}` is for {', '.join(formats)}, but is {value!r} for {opened}, whose "
+                f"`{name}` is for {', '.join(formats)}, but is given for {opened}, whose "
                 "format defines it; leave it out."
             )
         if name == "directed" or (name in ("header", "matrix") and value is not None):
@@ -192,7 +192,8 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
         format = cast(Format, file_format(path, READ_FORMATS, remedy).removeprefix("."))
     if format not in FORMATS:
         raise InputError(
-            f"`format` must be one of {', '.join(FORMATS)}, but is {format!r}; give the one of "
+            f"`format` must be one of {', '.join(FORMATS)}, but is "
+            f"{'not given' if format is None else repr(format)}; give the one of "
             f"{Source(place, 'gr')}."
         )
     return Source(place, format)
