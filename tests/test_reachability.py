@@ -215,7 +215,7 @@ EDGES = torch.ones(2, 2, dtype=torch.bool)
 @pytest.mark.parametrize(
     ("adjacency", "message"),
     [
-        ([[0, 1], [1, 0]], "`adjacency` must be a torch tensor, but is list; give torch.tensor()"),
+        ([[0, 1], [1, 0]], "`adjacency` must be a torch tensor or a NumPy array, but is list"),
         (EDGES[:1], r"must be square.*\(1, 2\); pad missing vertices with 0\."),
         (EDGES[0], r"`adjacency` must be square.*\(2,\); reshape it\."),
         (EDGES.float(), "float32; give `adjacency != no_edge` of weights, else `adjacency != 0`"),

@@ -109,7 +109,7 @@ def select(
     negative_cycles: NegativeCycles = "raise",
     weight_error: float = 0.0,
     device: Devices | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     read_values: bool = False,
 ) -> Plan:
@@ -320,7 +320,7 @@ def shortest_paths(
     negative_cycles: NegativeCycles = "raise",
     weight_error: float = 0.0,
     device: Devices | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     progress: bool = False,
 ) -> Result:
@@ -333,11 +333,13 @@ def shortest_paths(
 
             - dense weights (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64:
               inf, or `no_edge(dtype)` for integers, means no edge, and the diagonal counts as 0
-              unless it is negative; or of bool, where True is an edge of weight 1;
+              unless it is negative; or of bool, where True is an edge of weight 1. A NumPy array
+              counts as the tensor of its memory;
             - a sparse graph of float32, float64, int32 or int64: a sparse tensor of torch, a sparse
               array of SciPy, or what `prepare` returns;
             - the path of a `.npy` file of dense weights, or blocks of rows on several devices.
-        sources: the vertices whose rows are wanted. None: all.
+        sources: the vertices whose rows are wanted, as a list, a tensor, an array or a column of
+            pandas, which counts by position. None: all.
         targets: the vertices whose columns are wanted, with `sources`. None: all.
         directed: False: each edge counts in both directions, the lighter of (i, j) and (j, i).
         sizes: of the graphs of a padded batch, (batch,) of int32 or int64: graph i is the leading
@@ -364,8 +366,8 @@ def shortest_paths(
             as negative only if it weighs less than rounding and k such errors explain.
         device: where to solve: "auto", "cpu", "cuda", "cuda:1", a list of GPUs, or "all" of them.
             None: where the graph is. The distances are there too, unless `out` is elsewhere.
-        memory: the bytes that the solve may take on a device; rows that need more are streamed.
-            None: what is free.
+        memory: the bytes that the solve may take on a device, also as text such as "6GiB"; rows
+            that need more are streamed. None: what is free.
         checkpoint: a folder, or a `Checkpoint`, for the state of the solve, from which the same
             call goes on after a kill.
         progress: show a bar on stderr.

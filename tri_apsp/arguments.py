@@ -3,12 +3,15 @@ changes a tensor.
 """
 
 import operator
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Real
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from tri_apsp.configs import Config
@@ -30,20 +33,22 @@ _OF_EDGES = ("edge_index", "edge_weight", "batch")
 # What arguments may be besides a tensor, and what to do about anything else.
 _OTHERS = {
     "graph": (
-        ", dense (n, n) or sparse, a SciPy sparse array, or a graph that tri_apsp made",
-        "give torch.tensor() of numbers, from_numpy() of an array, from_networkx() of a graph of "
-        "NetworkX, or read_sparse_graph() of a file",
+        ", dense (n, n) or sparse, a NumPy array (n, n), a SciPy sparse array, or a graph that "
+        "tri_apsp made",
+        "give torch.tensor() of numbers, from_pandas() of a table of edges, from_networkx() of a "
+        "graph of NetworkX, or read_sparse_graph() of a file",
     ),
     "adjacency": (
-        "",
-        "give torch.tensor() of an array, torch.from_numpy(matrix.toarray() != 0) of a SciPy "
-        "matrix, and from_networkx(graph) < inf of a graph of NetworkX",
+        " or a NumPy array",
+        "give torch.tensor() of a list, and from_networkx(graph) < inf of a graph of NetworkX",
     ),
     "distances": ("", "give the distances of a Result, result.distances"),
     **dict.fromkeys(_OF_EDGES, ("", "convert it with torch.as_tensor")),
 }
-Vertices: TypeAlias = int | Sequence[int] | torch.Tensor
-"""A vertex, or several."""
+Vertices: TypeAlias = int | Sequence[int] | torch.Tensor | npt.NDArray[Any]
+"""A vertex, or several; a column of pandas too, which no annotation names."""
+
+Numbers: TypeAlias = Sequence[float] | torch.Tensor | npt.NDArray[Any]
 
 SIZE_DTYPES = (torch.int32, torch.int64)
 """The dtypes of sizes and offsets that a caller may give."""
@@ -182,6 +187,7 @@ def check_size_values(sizes: torch.Tensor, n: int) -> None:
 
 def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
     """Check the sizes of a batch, without their values, and return them as a contiguous tensor."""
+    sizes = as_vector(sizes, "sizes")
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise error_for(sizes, torch.Tensor)(
             f"`sizes` must be a dense torch tensor, but is {shown(sizes)}; make one with "
@@ -345,6 +351,25 @@ def as_integer(value: Any, name: str, least: int = 0, remedy: str = "give one") 
     return number
 
 
+def byte_count(size: Any, name: str) -> int:
+    """Return a number of bytes, or one with a unit, such as "6GiB", "500MB" or "4096", as an int.
+
+    Raises:
+        InputTypeError: for another type.
+        InputError: for another text, and for less than a byte.
+    """
+    if isinstance(size, str):
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", size.strip().lower())
+        if found is None:
+            raise InputError(
+                f"`{name}` must be a number of bytes such as 6GiB, but is {shown(size)}; give one."
+            )
+        number, prefix, binary = found.groups()
+        base = 1024 if binary else 1000
+        size = int(Fraction(number) * base ** " kmgt".index(prefix or " "))
+    return as_integer(size, name, 1, 'give bytes, such as 2**30 or "6GiB"')
+
+
 def as_float_or_inf(number: float) -> float:
     """Return a number that is not negative as a float; inf for an integer beyond all floats."""
     try:
@@ -428,12 +453,62 @@ def check_options(options: Options) -> None:
             raise InputError(f"`{name}` needs checked weights that stay unchanged, but {given}.")
 
 
+class _Writable:
+    """The memory of an array, for NumPy, as if it could be written: torch, which has no read-only
+    tensors, warns of others.
+    """
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = array.__array_interface__ | {"data": (address, False)}
+        self._array = array
+
+
+def as_tensor(value: Any, name: str) -> Any:
+    """Return an array of NumPy as a tensor, which shares its memory where torch can, and is not to
+    be written; anything else as it is.
+
+    Raises:
+        InputError: an array with a mask, or of a dtype that torch does not have.
+    """
+    if not isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(
+            f"`{name}` must not be a masked array; give from_numpy() of weights, where a masked "
+            "entry is no edge, and .compressed() of others."
+        )
+    array = np.asarray(value)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if any(step < 0 or step % max(1, array.itemsize) for step in array.strides):
+        array = array.copy()  # torch has no such strides
+    try:
+        return torch.from_numpy(np.asarray(_Writable(array)))
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"`{name}` must hold numbers of a dtype of torch, but has dtype {array.dtype}; convert "
+            "it with .astype(float)."
+        ) from None
+
+
+def as_vector(values: Any, name: str) -> Any:
+    """Return an array, or a column of pandas by position, whose labels do not count, as a tensor;
+    anything else as it is.
+    """
+    if not hasattr(values, "__array__") or isinstance(values, (torch.Tensor, np.generic)):
+        return values
+    array = np.asanyarray(values)
+    # As an extension dtype of pandas and a list of Python's integers become.
+    return array.tolist() if array.dtype == object else as_tensor(array, name)
+
+
 def check_tensor(value: object, name: str) -> torch.Tensor:
-    """Return an argument that is a dense tensor on the CPU or a GPU.
+    """Return an argument that is a dense tensor on the CPU or a GPU, or an array as one.
 
     Raises:
         InputError: it is something else.
     """
+    value = as_tensor(value, name)
     if not isinstance(value, torch.Tensor):
         other, remedy = _OTHERS.get(
             name,
@@ -484,6 +559,7 @@ def numbers_of(tensor: torch.Tensor, name: str) -> torch.Tensor:
 def as_indices(values: Any, name: str, count: int, device: torch.device) -> torch.Tensor:
     """Return `values` as int64 on a device, each in [0, count)."""
     rule = f"`{name}` must be a list or a 1-D tensor of integers"
+    values = as_vector(values, name)
     try:
         found = torch.as_tensor(values, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -499,7 +575,8 @@ def as_indices(values: Any, name: str, count: int, device: torch.device) -> torc
         ) from None
     if found.dtype == torch.bool:
         raise InputTypeError(
-            f"{rule}, but is a mask of bool; give torch.as_tensor(mask).nonzero().flatten()."
+            f"{rule}, but is a mask of bool; give numpy.flatnonzero(mask), or of a tensor "
+            "mask.nonzero().flatten()."
         )
     # An empty list becomes a tensor of floats.
     if found.dtype not in INDEX_DTYPES and found.numel():

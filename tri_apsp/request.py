@@ -12,13 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, Union, get_args
 
+import numpy as np
 import torch
 
 from tri_apsp.arguments import (
     DenseBatch,
     Vertices,
     as_float_or_inf,
-    as_integer,
+    as_tensor,
+    as_vector,
+    byte_count,
     check_config,
     check_dtype,
     check_flags,
@@ -141,7 +144,7 @@ class Request:
         negative_cycles: NegativeCycles = "raise",
         weight_error: float = 0.0,
         device: Devices | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
         block_rows_because: str = "",
         name: str = "graph",
@@ -157,19 +160,21 @@ class Request:
             InputError: an argument breaks a rule, or does not go with another.
         """
         method = current_method(method)
+        sizes, offsets = as_vector(sizes, "sizes"), as_vector(offsets, "offsets")
         check_method(method, METHOD_CHOICES)
         check_config(config)
         check_flags(directed=directed)
         kept, budget = _checkpoint_of(checkpoint), None
         if memory is not None:
-            budget = as_integer(memory, "memory", 1, "give bytes, such as 2**30")
+            budget = byte_count(memory, "memory")
         labels = None
         if isinstance(graph, DenseGraph):
             graph, labels = graph.weights, graph.labels
         if isinstance(graph, (str, os.PathLike)):
             graph = weights_file(graph, name)
         elif _are_blocks(graph):
-            graph = tuple(graph)
+            graph = tuple(as_tensor(block, name) for block in graph)
+        graph = as_tensor(graph, name)
         is_tensor, is_sparse_graph = isinstance(graph, torch.Tensor), is_sparse(graph)
         home = _home_of(graph)
         devices = home if device is None else resolve_all(device)
@@ -473,7 +478,8 @@ def _home_of(graph: Any) -> tuple[torch.device, ...]:
 
 def _are_blocks(graph: object) -> bool:
     """Return whether a graph is a matrix in blocks of rows."""
-    return isinstance(graph, (list, tuple)) and any(isinstance(x, torch.Tensor) for x in graph)
+    kinds = torch.Tensor, np.ndarray
+    return isinstance(graph, (list, tuple)) and any(isinstance(x, kinds) for x in graph)
 
 
 def _is_in_place(out: object, graph: Any) -> bool:

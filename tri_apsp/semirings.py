@@ -124,7 +124,7 @@ def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
     if dtype.is_complex if isinstance(dtype, torch.dtype) else dtype.kind == "c":
         return "give its .real, or abs() of it"
     if isinstance(dtype, torch.dtype):
-        return "convert it with .to(torch.float32)"
+        return "convert it to float32"
     if dtype.kind not in "biuf":
         return "give an array of numbers"
     # Of 64 bits, as far as float64 holds them.

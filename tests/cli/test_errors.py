@@ -40,6 +40,7 @@ ARRAY = "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n"
         ("g.gr", FIVE, "--device cpu,tpu", BAD_INPUT, ["--device must be auto, all, cpu,", "tpu"]),
         ("g.gr", FIVE, "--every 3", BAD_INPUT, ["--every needs --checkpoint"]),
         ("g.gr", FIVE, "--checkpoint state --every -3", BAD_INPUT, ["--every must be a number"]),
+        ("g.gr", FIVE, "--memory 1x", BAD_INPUT, ["--memory must be a number of bytes", "'1x'"]),
         ("g.gr", FIVE, "--memory 1", FAILED, ["may take 1 byte; raise --memory"]),
         ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", "--dtype int32", BAD_INPUT, ["integers", "0.5"]),
         ("g.gr", "p sp 10000000 0\n", "--method kleene", FAILED, ["10000000 vertices", "GiB"]),

@@ -530,3 +530,27 @@ def test_a_damaged_matrix(kind):
         matrix.indptr, matrix.indices = np.array(offsets), np.array([index, 2])
         with pytest.raises(tri_apsp.InputError, match="`csgraph` must be a valid sparse matrix"):
             csgraph.dijkstra(matrix)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_arrays_that_cannot_be_written(layout, mapped, tmp_path):
+    """Also with indices that are not sorted, and parallel entries."""
+    entries = np.array([3.0, 1, 2, 5]), (np.array([0, 0, 1, 2]), np.array([2, 1, 2, 0]))
+    given = scipy.sparse.coo_array(entries, shape=(3, 3)).asformat(layout)
+    names = ["data", *(["row", "col"] if layout == "coo" else ["indices", "indptr"])]
+    expected = [csgraph.shortest_path(given, directed=directed) for directed in (True, False)]
+    for name in names:
+        array = getattr(given, name)
+        if mapped:
+            np.save(tmp_path / name, array)
+            setattr(given, name, np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+        else:
+            array.flags.writeable = False
+    indices = np.arange(3)
+    indices.flags.writeable = False
+    for function in (csgraph.shortest_path, csgraph.dijkstra, csgraph.johnson):
+        for directed, distances in zip((True, False), expected, strict=True):
+            assert np.array_equal(function(given, directed=directed, indices=indices), distances)
+            assert np.array_equal(function(given, directed=directed), distances)

@@ -150,7 +150,7 @@ def test_what_is_no_graph(graph, tmp_path):
 @pytest.mark.parametrize(
     ("distances", "part"),
     [
-        (torch.zeros(2, 2, dtype=torch.bfloat16), "but has bfloat16; convert it with"),
+        (torch.zeros(2, 2, dtype=torch.bfloat16), "but has bfloat16; convert it"),
         (torch.zeros(2, 2, dtype=torch.complex64), "complex64; give its .real"),
         (torch.zeros(3), "must have shape (n, n) or (batch, n, n), but have (3,)"),
         (torch.zeros(2, 3, 3), "but `distances` have shape (2, 3, 3); write .npy"),

@@ -12,11 +12,12 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import Result
+from tri_apsp.arguments import byte_count
 from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
 from tri_apsp.cli.graph import AnyGraph, Problem
 from tri_apsp.cli.options import DTYPE, GRAPH, MARK, METHOD, OUTPUTS
 from tri_apsp.configs import Config
-from tri_apsp.console.options import DEVICE, ENGINE, add_options, byte_count, json_of, option
+from tri_apsp.console.options import DEVICE, ENGINE, add_options, json_of, option
 from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import describe, resolve_all
@@ -68,7 +69,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
         option(
             "--memory",
-            type=byte_count,
             metavar="SIZE",
             help="the memory that the solve may take on a device, such as 6GiB; default: what is "
             "free",
@@ -92,10 +92,11 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it, write the distances, and print a summary."""
     devices, config = resolve_all(args.device), Config(engine=args.engine)
     device = devices[0]
+    memory = None if args.memory is None else byte_count(args.memory, "memory")
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
     several = args.device if args.device == "all" or "," in args.device else ""
-    in_block_rows = any((several, args.memory is not None, args.checkpoint is not None))
+    in_block_rows = any((several, memory is not None, args.checkpoint is not None))
     if in_block_rows and args.method != "auto":
         raise InputError(
             "--method must not be given with several devices, --memory or --checkpoint, which "
@@ -214,7 +215,7 @@ def _solve_block_rows(
 ) -> Result:
     """Solve in blocks of rows."""
     every = {} if args.every is None else {"every": args.every}
-    is_named = bool(args.memory or args.checkpoint or len(device) > 1)
+    is_named = bool(args.memory is not None or args.checkpoint or len(device) > 1)
     request = Request.of(
         weights,
         device=device,

@@ -1,7 +1,6 @@
 """Options of command lines as values, so that each is described once; types of arguments."""
 
 import argparse
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,13 +56,3 @@ def at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def byte_count(text: str) -> int:
-    """An argparse type: a number of bytes, such as 6GiB, 500MB or 4096."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
-    if found is None:
-        raise argparse.ArgumentTypeError(f"must be a number of bytes such as 6GiB, but is {text!r}")
-    number, prefix, binary = found.groups()
-    base = 1024 if binary else 1000
-    return int(float(number) * base ** " kmgt".index(prefix or " "))

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import torch
 from scipy.sparse import coo_array, issparse
 
+from tri_apsp.arguments import as_tensor
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.convert import check_format
 from tri_apsp.graphs.sparse import EdgeLists, SparseGraph, of_entries
@@ -83,7 +84,7 @@ def _of_sparse(graph: Any, *, directed: bool, unweighted: bool) -> SparseGraph:
     if not directed:
         sources, targets = np.concatenate(((sources, targets), (targets, sources)), axis=1)
         values = np.tile(values, 2)
-    edges = (torch.from_numpy(array) for array in (sources, targets, values))
+    edges = (as_tensor(array, "csgraph") for array in (sources, targets, values))
     return of_entries(n, *edges, device=torch.device("cpu"))
 
 

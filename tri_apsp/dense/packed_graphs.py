@@ -11,7 +11,14 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import SIZE_DTYPES, check_size_values, check_weights, fill_of
+from tri_apsp.arguments import (
+    SIZE_DTYPES,
+    as_tensor,
+    as_vector,
+    check_size_values,
+    check_weights,
+    fill_of,
+)
 from tri_apsp.configs import Config
 from tri_apsp.dense.plan import DensePlan, plan_dense, plan_with
 from tri_apsp.dense.run import run
@@ -61,6 +68,7 @@ class _SizeGroup:
 
 def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """See tri_apsp.pack."""
+    matrices, sizes = as_tensor(matrices, "matrices"), as_vector(sizes, "sizes")
     if (
         not isinstance(matrices, torch.Tensor)
         or matrices.dim() != 3
@@ -98,6 +106,7 @@ def unpack(
     values: torch.Tensor, offsets: torch.Tensor, *, fill: float | int | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """See tri_apsp.unpack."""
+    values, offsets = as_vector(values, "values"), as_vector(offsets, "offsets")
     starts, sizes = check_packed(values, offsets, "values")
     engines.choose(values.device)  # which raises if no kernel can run
     fill = fill_of(fill, values.dtype)

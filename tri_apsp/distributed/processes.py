@@ -33,7 +33,7 @@ def shortest_paths(
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
     weight_error: float = 0.0,
-    memory: int | None = None,
+    memory: int | str | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     progress: bool = False,
 ) -> Result:
@@ -160,7 +160,7 @@ def shortest_paths(
 
 def _file_of(value: Place | None) -> str:
     """Return the absolute path of a file; empty for a tensor, or for None."""
-    if value is None or isinstance(value, torch.Tensor):
+    if not isinstance(value, (str, os.PathLike)):
         return ""
     # Links may differ between machines, so that they are not followed.
     return os.path.abspath(value)  # noqa: PTH100

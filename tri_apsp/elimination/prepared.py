@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import check_dtype
+from tri_apsp.arguments import as_vector, check_dtype
 from tri_apsp.device import resolve
 from tri_apsp.elimination.base import Sweeps
 from tri_apsp.elimination.dissection import nested_dissection
@@ -206,7 +206,8 @@ class PreparedGraph(SparseGraph):
                     "some differ; prepare that graph."
                 )
             return self._of(given if self.directed else given.both_ways())
-        is_tensor = isinstance(weights, (torch.Tensor, np.ndarray))
+        weights = as_vector(weights, "weights")
+        is_tensor = isinstance(weights, torch.Tensor)
         try:
             values = torch.as_tensor(weights, dtype=None if is_tensor else self.dtype).detach()
         except (TypeError, ValueError, RuntimeError):

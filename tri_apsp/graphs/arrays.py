@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import check_dtype, check_square
+from tri_apsp.arguments import as_tensor, check_dtype, check_square
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.convert import as_tensor, dtype_of, edges_of_entries, edges_of_sparse
+from tri_apsp.graphs.convert import dtype_of, edges_of_entries, edges_of_sparse
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.graph import DenseGraph, Graph
 from tri_apsp.graphs.npy_file import LOADING
@@ -76,7 +76,7 @@ def read_numpy(source: Source) -> Graph:
 
 def _of_array(array: npt.NDArray[Any], name: str) -> Graph:
     dtype_of(array.dtype, None, f"`{name}`")  # refuses an unsupported one
-    return _graph(as_tensor(array), name)
+    return _graph(as_tensor(array, name), name)
 
 
 def read_pt(source: Source) -> Graph:

@@ -48,7 +48,8 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights
     Cost:
         Two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
-    if check_tensor(weights, name).dtype == torch.bool:
+    weights = check_tensor(weights, name)
+    if weights.dtype == torch.bool:
         check_square(weights, name)
     else:
         check_dense(weights, name)
@@ -189,7 +190,7 @@ def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
     Cost:
         One pass over the matrix.
     """
-    check_tensor(weights, name)
+    weights = check_tensor(weights, name)
     check_square(weights, name)
     batch = weights if weights.ndim == 3 else weights[None]
     check_values(batch, name, value_range(batch, no_edge(weights.dtype)))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tri_apsp.arguments import as_tensor
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import cast_weights, widen
@@ -97,7 +98,7 @@ def from_numpy(
         numbers = np.where(absent, numbers.dtype.type(0), numbers)
     kept = np.array(numbers if numbers.dtype.name in DTYPES_BY_NAME else widen(numbers), order="C")
     kept[absent] = no_edge(DTYPES_BY_NAME[kept.dtype.name])
-    result = cast_weights(as_tensor(kept), target, "array").to(place)
+    result = cast_weights(as_tensor(kept, "array"), target, "array").to(place)
     result.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     return result
 
@@ -315,13 +316,6 @@ def edges_of_entries(
     elif dtype is not None and not dtype.is_floating_point:
         present = weights != no_edge(dtype)
     return EdgeList(n, rows[present], columns[present], weights[present])
-
-
-def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-    """Return a tensor of the same numbers, which shares the memory of `array` if that has native
-    byte order.
-    """
-    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
 def dtype_of(

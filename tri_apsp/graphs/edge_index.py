@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.arguments import as_integer, check_dtype, check_tensor
+from tri_apsp.arguments import as_integer, as_tensor, as_vector, check_dtype, check_tensor
 from tri_apsp.errors import InputError
 from tri_apsp.memory import check_memory
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
@@ -74,6 +74,8 @@ def from_edge_index(
         >>> shortest_paths(weights, sizes=sizes).distances[1, 0].tolist()
         [0, 7, 15]
     """
+    edge_index = as_tensor(edge_index, "edge_index")
+    edge_weight, batch = as_vector(edge_weight, "edge_weight"), as_vector(batch, "batch")
     _check_tensors(edge_index, edge_weight, batch, dtype)
     _check_counts(batch, num_nodes=num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size)
     if batch is not None:

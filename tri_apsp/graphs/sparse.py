@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import check_device, check_dtype, check_tensor
+from tri_apsp.arguments import as_tensor, check_device, check_dtype, check_tensor
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
@@ -276,7 +276,9 @@ class SparseGraph:
         return weights
 
 
-GraphLike: TypeAlias = torch.Tensor | SparseGraph | EdgeList | DenseGraph | SciPySparse
+GraphLike: TypeAlias = (
+    torch.Tensor | npt.NDArray[Any] | SparseGraph | EdgeList | DenseGraph | SciPySparse
+)
 """What functions take as a graph: see tri_apsp.shortest_paths."""
 
 
@@ -329,6 +331,7 @@ def sparse_graph(
     labels = None
     if isinstance(graph, DenseGraph):
         graph, labels = graph.weights, graph.labels
+    graph = as_tensor(graph, "graph")
     if isinstance(graph, torch.Tensor):
         n, sources, targets, weights = _entries(graph)
         place = device or graph.device
@@ -342,9 +345,7 @@ def sparse_graph(
         n, labels, place = edges.n, edges.labels, device or torch.device("cpu")
         dtype = dtype or edges.natural_dtype
         arrays = edges.sources, edges.targets, edges.weights
-        sources, targets, weights = (
-            torch.from_numpy(np.require(array, requirements=("C", "W"))) for array in arrays
-        )
+        sources, targets, weights = (as_tensor(array, "graph").contiguous() for array in arrays)
     found = of_entries(n, sources, targets, weights, dtype=dtype, device=place)
     return SparseGraph(n, found.by_source, labels)  # type: ignore[arg-type]
 

@@ -105,7 +105,7 @@ def write_distances(
         2,0,1
         inf,inf,0
     """
-    check_tensor(distances, "distances")
+    distances = check_tensor(distances, "distances")
     check_dtype(distances, "distances", DTYPES)
     if distances.ndim not in (2, 3):
         raise InputError(

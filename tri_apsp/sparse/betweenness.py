@@ -1,13 +1,13 @@
 """Betweenness: how many shortest paths pass through each vertex."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import check_flags, sources_of
+from tri_apsp.arguments import Vertices, check_flags, sources_of
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -29,7 +29,7 @@ def betweenness(
     weighted: bool = False,
     normalized: bool = True,
     endpoints: bool = False,
-    sources: int | Sequence[int] | torch.Tensor | None = None,
+    sources: Vertices | None = None,
     progress: bool = False,
 ) -> torch.Tensor:
     """Return the betweenness of each vertex v: over all pairs (s, t) of other vertices, the share

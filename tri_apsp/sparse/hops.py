@@ -2,7 +2,7 @@
 once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import sources_of
+from tri_apsp.arguments import Vertices, sources_of
 from tri_apsp.elimination.base import Sweeps, Totals
 from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.errors import DistanceRangeError, error_for
@@ -34,7 +34,7 @@ UNREACHABLE = {
 
 def hops(
     graph: GraphLike,
-    sources: int | Sequence[int] | torch.Tensor | None = None,
+    sources: Vertices | None = None,
     *,
     dtype: torch.dtype = torch.int16,
 ) -> torch.Tensor:
@@ -77,7 +77,7 @@ def hops(
 
 def shared_hops(
     graph: GraphLike,
-    sources: int | Sequence[int] | torch.Tensor | None,
+    sources: Vertices | None,
     dtype: torch.dtype,
     share: Share,
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import check_flags, check_tensor, farthest_of, limit_of
+from tri_apsp.arguments import Numbers, as_vector, check_flags, check_tensor, farthest_of, limit_of
 from tri_apsp.elimination.base import Totals
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
@@ -171,8 +170,8 @@ def mean_distance(graph: GraphLike, *, weighted: bool = False) -> float:
 
 def accessibility(
     graph: GraphLike,
-    limits: float | Sequence[float] | torch.Tensor,
-    values: torch.Tensor | None = None,
+    limits: float | Numbers,
+    values: Numbers | None = None,
     *,
     to_vertex: bool = False,
 ) -> torch.Tensor:
@@ -214,8 +213,8 @@ def accessibility(
 
 def shared_accessibility(
     graph: GraphLike,
-    limits: float | Sequence[float] | torch.Tensor,
-    values: torch.Tensor | None,
+    limits: float | Numbers,
+    values: Numbers | None,
     share: Share,
     *,
     to_vertex: bool,
@@ -227,7 +226,8 @@ def shared_accessibility(
     given = sparse_graph(graph)
     engines.choose(given.device)  # which raises if no kernel can run
     amounts = _amounts(values, given.n)
-    asked = limits.tolist() if isinstance(limits, (torch.Tensor, np.ndarray)) else limits
+    given_limits = as_vector(limits, "limits")
+    asked = given_limits.tolist() if isinstance(given_limits, torch.Tensor) else given_limits
     several: Sequence[float] = asked if isinstance(asked, Sequence) else [asked]
     most = torch.tensor(
         [limit_of(limit, given.dtype, "limits") for limit in several], dtype=given.dtype
@@ -278,8 +278,9 @@ def _amounts(values: object, n: int) -> torch.Tensor:
     if values is None:
         return torch.ones(n, dtype=torch.float64)
     try:
-        is_array = isinstance(values, (np.ndarray, list, tuple))
-        given = torch.as_tensor(values) if is_array else check_tensor(values, "values")
+        given = as_vector(values, "values")
+        is_list = isinstance(given, (list, tuple))
+        given = torch.as_tensor(given) if is_list else check_tensor(given, "values")
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
