@@ -87,6 +87,11 @@ def test_large_ids():
     ("table", "options", "message"),
     [
         (ROADS, {}, "`source` must be one of the columns a, b, km, but is 'source'"),
+        (
+            ROADS[["a", "b"]],
+            {},
+            "one of the columns a, b, but is 'km'; .*, or give weight=None, so",
+        ),
         (ROADS, {"weight": "a"}, "'a' must hold numbers"),
         (ROADS.assign(a=[1.5, 2, 3]), {}, "'a' must hold integers or names, but has dtype float64"),
         (ROADS.assign(a=[1, 2, 3]), {}, "ids of one kind, but one holds integers"),

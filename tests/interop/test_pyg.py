@@ -2,14 +2,19 @@
 formulas of the paper.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import networkx as nx
 import pytest
 import torch
 
 pytest.importorskip("torch_geometric", reason="the transforms need PyTorch Geometric")
 
-from torch_geometric.data import Batch, Data
+import torch_geometric
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import ToSparseTensor
 
 from tri_apsp import InputError
 from tri_apsp.interop.graphormer import encodings, features_along
@@ -177,3 +182,35 @@ class TestTransforms:
             ShortestPathDistances(-1)
         with pytest.raises(InputError, match="'edge_attr' must hold 81 values"):
             padded(GRAPHS[0], "edge_attr", fill=-1)
+
+    @pytest.mark.parametrize(
+        "apply",
+        [
+            ShortestPathDistances(),
+            GraphormerEncodings(max_distance=2),
+            lambda data: padded(data, "shortest_path_distances", fill=0),
+        ],
+    )
+    def test_data_of_other_kinds(self, apply: Callable[[Any], object]) -> None:
+        mixed = HeteroData()
+        mixed["stop"].num_nodes, mixed["line"].num_nodes = 2, 1
+        mixed["stop", "of", "line"].edge_index = torch.tensor([[0, 1], [0, 0]])
+        for data in (mixed, Batch.from_data_list([mixed, mixed])):
+            with pytest.raises(InputError, match=r"but are HeteroData.*; give the to_homogeneous"):
+                apply(data)
+        whole = ShortestPathDistances()(mixed.to_homogeneous())
+        assert padded(whole, "shortest_path_distances", fill=0)[1].tolist() == [3]
+        with pytest.raises(InputError, match=r"must have the attribute '.*', but have num_nodes;"):
+            apply(Data(num_nodes=2))
+
+    @pytest.mark.filterwarnings("ignore:Sparse")
+    def test_an_adjacency_in_place_of_edges(self) -> None:
+        data = ToSparseTensor(attr="edge_weight")(path_graph(4))
+        with pytest.raises(InputError, match="must have the attribute 'edge_index', but ") as error:
+            ShortestPathDistances()(data)
+        remedy = str(error.value).split(" or set ")[1].rstrip(".")
+        exec(remedy, {"data": data, "torch_geometric": torch_geometric})
+        found, expected = (ShortestPathDistances()(each) for each in (data, path_graph(4)))
+        assert torch.equal(found.shortest_path_distances, expected.shortest_path_distances)
+        with pytest.raises(InputError, match="must have the attribute 'edge_weight', but have"):
+            ShortestPathDistances(edge_weight="edge_weight")(data)

@@ -80,11 +80,12 @@ def from_pandas(
             "`edges` must have different names of columns, but "
             f"{edges.columns[edges.columns.duplicated()][0]!r} is there twice; rename one."
         )
+    unweighted = ", or give weight=None, so that every edge weighs 1"
     for name, column in (("source", source), ("target", target), ("weight", weight)):
         if column is not None and column not in edges.columns:
             raise InputError(
                 f"`{name}` must be one of the columns {', '.join(map(str, edges.columns))}, but is "
-                f"{column!r}; name one of these."
+                f"{column!r}; name one of these{unweighted if name == 'weight' else ''}."
             )
         if column is not None and edges[column].isna().any():
             raise InputError(

@@ -8,7 +8,7 @@ joins graphs of different sizes; `padded` returns it as (batch, n, n, ...).
 from typing import Any
 
 import torch
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, HeteroData
 from torch_geometric.transforms import BaseTransform
 
 from tri_apsp.api import pack, shortest_paths, unpack
@@ -79,11 +79,12 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
                 named.
 
         Raises:
-            InputError: as for from_edge_index and shortest_paths.
-            KeyError: the data lack the attribute of the weights.
+            InputError: as for from_edge_index and shortest_paths; the data lack edges, or the
+                attribute of the weights.
         """
-        edge_weight = None if self.edge_weight is None else data[self.edge_weight]
-        weights, sizes = from_edge_index(data.edge_index, edge_weight, **_graphs(data))
+        edge_index = _attribute(data, "edge_index")
+        edge_weight = None if self.edge_weight is None else _attribute(data, self.edge_weight)
+        weights, sizes = from_edge_index(edge_index, edge_weight, **_graphs(data))
         distances = shortest_paths(weights, sizes=sizes).distances
         if self.max_distance is not None:
             most = (
@@ -139,9 +140,11 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
             data: `Data` or `Batch`, with `edge_index`.
 
         Raises:
-            InputError: as for `from_edge_index`; edges of a batch that are not grouped by graph.
+            InputError: as for `from_edge_index`; the data lack edges; edges of a batch that are not
+                grouped by graph.
         """
-        found = encodings(data.edge_index, max_distance=self.max_distance, **_graphs(data))
+        edge_index = _attribute(data, "edge_index")
+        found = encodings(edge_index, max_distance=self.max_distance, **_graphs(data))
         positions, offsets = pack(found.spatial_positions, found.sizes)
         first = _edge_offsets(data, len(found.sizes))[:, None, None, None]
         paths = torch.where(found.edge_paths >= 0, found.edge_paths - first, -1)
@@ -169,8 +172,7 @@ def padded(
 
     Raises:
         InputError: the attribute has other than n * n values for each graph of n vertices, as after
-            vertices were removed; a `fill` that its dtype cannot hold.
-        KeyError: the data lack the attribute.
+            vertices were removed; a `fill` that its dtype cannot hold; the data lack the attribute.
 
     Cost:
         A copy; the host blocks until it has the sizes, once for each column.
@@ -186,7 +188,7 @@ def padded(
         >>> distances.shape, sizes.tolist()
         (torch.Size([2, 3, 3]), [2, 3])
     """
-    values = data[name]
+    values = _attribute(data, name)
     sizes = (
         torch.bincount(data.batch, minlength=data.num_graphs)
         if isinstance(data, Batch)
@@ -207,6 +209,30 @@ def padded(
         first = _edge_offsets(data, len(sizes))[:, None, None, None]
         matrices = torch.where(matrices >= 0, matrices + first, matrices)
     return (matrices[..., 0] if values.dim() == 1 else matrices), sizes
+
+
+def _attribute(data: Any, name: str) -> Any:
+    """Return an attribute of the data.
+
+    Raises:
+        InputError: they lack it, or are of several kinds of vertices.
+    """
+    if isinstance(data, HeteroData):
+        raise InputError(
+            f"`data` must be Data or a Batch of them, but are {type(data).__name__}; give the "
+            "to_homogeneous() of each graph."
+        )
+    found = getattr(data, name, None)
+    if found is not None:
+        return found
+    remedy = "set it, or name another"
+    if name == "edge_index" and getattr(data, "adj_t", None) is not None:
+        remedy = (
+            "apply this before ToSparseTensor, or set data.edge_index = "
+            "torch_geometric.utils.to_edge_index(data.adj_t)[0].flip(0)"
+        )
+    given = ", ".join(data.to_dict()) or "none"
+    raise InputError(f"`data` must have the attribute {name!r}, but have {given}; {remedy}.")
 
 
 def _graphs(data: Any) -> dict[str, Any]:
