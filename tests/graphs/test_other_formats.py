@@ -1,4 +1,4 @@
-"""TNTP, TSPLIB, METIS, and what NetworkX reads."""
+"""TNTP, TSPLIB, METIS, GraphML and GML."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import warnings
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 
 import tri_apsp
 from tri_apsp.graphs import load_graph
 
+INF = float("inf")
 TNTP = """<NUMBER OF ZONES> 2
 <NUMBER OF NODES> 3
 <FIRST THRU NODE> 1
@@ -68,6 +70,10 @@ def test_tsplib(save, refuses, form, numbers, expected):
     text = f"{head}\nEDGE_WEIGHT_SECTION\n{numbers}\nDISPLAY_DATA_SECTION\n1 2 3\nEOF\n"
     graph = load_graph(save("t.tsp", text))
     assert (graph.weights.tolist(), graph.labels) == (expected, range(1, 4))
+    for section in ("EDGE_WEIGHT_SECTION:", "EDGE_WEIGHT_SECTION : ", " EDGE_WEIGHT_SECTION"):
+        other = text.replace("NAME: t", "NAME:\nCOMMENT: an EDGE_WEIGHT_SECTION of 3")
+        other = other.replace("\nEDGE_WEIGHT_SECTION", f"\n{section}")
+        assert load_graph(save("t.tsp", other)).weights.tolist() == expected
     ended = load_graph(save("t.tsp", text.replace("DISPLAY_DATA_SECTION\n1 2 3\n", "")))
     assert ended.weights.tolist() == expected
     with refuses("weights, as its DIMENSION of 4 says"):
@@ -82,6 +88,7 @@ def test_tsplib(save, refuses, form, numbers, expected):
         ("4 3", ["2", "1 3", "2 4", "3"], [1, 1, 1]),
         ("4 3 001", ["2 5", "1 5 3 6", "2 6 4 7", "3 7"], [5, 6, 7]),
         ("4 3 011 2", ["9 9 2 5", "9 9 1 5 3 6", "9 9 2 6 4 7", "9 9 3 7"], [5, 6, 7]),
+        ("4 3 001", ["2 5", "1 5 3 6.5", "2 6.5 4 7", "3 7"], [5, 6.5, 7]),
         ("4 0", ["", "", "", ""], []),
     ],
 )
@@ -103,9 +110,18 @@ def test_metis(save, refuses, header, lines, weights):
         load_graph(save("g.graph", "x\n"))
 
 
+@pytest.mark.parametrize(
+    "text", ["3 3\n1 2\n1 3\n2\n", "3 2\n1 2\n1 3\n2\n", "3 3\n1 1 2\n1 3\n2\n"]
+)
+def test_loops_of_metis(save, text):
+    """Programs list a loop once or twice, and some do not count it."""
+    found = load_graph(save("g.graph", text)).to_weights(torch.float32)
+    assert found.tolist() == [[0, 1, INF], [1, 0, 1], [INF, 1, 0]]
+
+
 @pytest.mark.parametrize("extension", ["graphml", "gml"])
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
-def test_what_networkx_reads(tmp_path, refuses, extension, kind):
+def test_what_networkx_writes(tmp_path, refuses, extension, kind):
     graph = kind()
     graph.add_edge("New York", "Oslo", weight=2.5, length=7)
     graph.add_edge("Oslo", "Rome", weight=3, length=8)
@@ -117,10 +133,16 @@ def test_what_networkx_reads(tmp_path, refuses, extension, kind):
     weights = tri_apsp.from_networkx(graph, nodelist=list(found.labels))
     np.testing.assert_array_equal(found.to_weights(weights.dtype), weights)
     assert 15 in tri_apsp.shortest_paths(load_graph(path, columns=["length"])).distances
-    with refuses("must have the attribute 'cost'", "in `columns`"):
+    with refuses("must have the attribute 'cost', but that from", "in `columns`: length, weight"):
         load_graph(path, columns="cost")
-    path.write_text("<")
-    with refuses(f"a .{extension} file must be one that NetworkX reads"):
+    for text in ("<", "graph [", "graph ]", "graph [ node [ id 0 ] edge [ target 1 weight ] ]"):
+        path.write_text(text)
+        with refuses(f"a .{extension} file must hold a graph, but", "write it again"):
+            load_graph(path)
+    path.write_text(
+        text := {"gml": "graph [ ]", "graphml": "<graphml><graph/></graphml>"}[extension]
+    )
+    with refuses("each node of"):
         load_graph(path)
 
 
@@ -130,6 +152,63 @@ def test_edges_without_numbers_weigh_1(tmp_path):
     nx.write_graphml(graph, tmp_path / "g.graphml")
     found = load_graph(tmp_path / "g.graphml")
     assert (list(found.labels), found.weights.tolist()) == ([0, 1, 2], [1, 1, 1, 1])
+
+
+PATH = """<graphml><key id="d" for="{}" attr.name="weight" attr.type="double">
+<default>5</default></key><graph edgedefault="undirected"><node id="p"/><node id="q"><graph>
+<node id="r"/><edge source="q" target="r"/></graph></node>
+<edge source="p" target="q" directed="{}"/></graph></graphml>
+"""
+
+
+def test_graphml_is_read_as_it_is_written(save, refuses):
+    """With the default of a key, edges of nested graphs, and directions of single edges."""
+    for keys, direction in (("edge", "false"), ("all", "false"), ("edge", "true")):
+        found = load_graph(save("g.graphml", PATH.format(keys, direction)))
+        back = INF if direction == "true" else 5
+        expected = [[0, 5, INF], [back, 0, 5], [INF, 5, 0]]
+        assert (found.labels, found.to_weights(torch.float32).tolist()) == (
+            ["p", "q", "r"],
+            expected,
+        )
+    other = PATH.format("node", "false").replace("<edge", '<edge id="1"')
+    assert load_graph(save("g.graphml", other)).weights.tolist() == [1] * 4
+    text = GRAPHML.format(5)
+    with refuses("must join two of its nodes, but one has 'c'"):
+        load_graph(save("g.graphml", text.replace('target="b"', 'target="c"')))
+    with refuses("each node of", "1 of 2 do not"):
+        load_graph(save("g.graphml", text.replace('id="b"', 'id="a"')))
+    with refuses("one graph without hyperedges, but", "holds 2 with 0"):
+        load_graph(save("g.graphml", text.replace("</graphml>", "<graph/></graphml>")))
+    with refuses("must have the attribute 'weight', but that from b to a does not; add it."):
+        edge = '<edge source="b" target="a"/></graph>'
+        load_graph(save("g.graphml", text.replace("</graph>", edge, 1)))
+    parallel = '<edge id="1" source="a" target="b"><data key="d0">3</data></edge>'
+    found = load_graph(save("g.graphml", text.replace("</graph>", f"{parallel * 2}</graph>", 1)))
+    assert found.weights.tolist() == [5, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["label 1", 'label "1"', ""], [0, 1, 2]),
+        (["", "", ""], [0, 1, 2]),
+        (['name "a"', 'name "b"', 'name "c"'], [0, 1, 2]),
+        (['label "x &#228; [" # ]', 'label "y"', 'label "z"'], ["x ä [", "y", "z"]),
+        (["label 7", 'label "8"', "label 9"], [7, 8, 9]),
+    ],
+)
+def test_gml_is_read_as_it_is_written(save, labels, expected):
+    """With labels or without, and parallel edges; igraph writes such weights."""
+    nodes = "\n".join(f"node [ id {i}\n{label}\n]" for i, label in enumerate(labels))
+    edges = "".join(
+        f"edge [ source {u} target {v} weight {w} ]\n"
+        for u, v, w in ((0, 1, "5"), (0, 1, "3e+20"), (0, 1, "2.5e-07"), (1, 2, "1"))
+    )
+    text = f'Creator "graph ["\n# a comment [\ngraph\n[\n directed 1 {nodes} {edges} ]\n'
+    found = load_graph(save("g.gml", text))
+    assert list(found.labels) == expected
+    assert listed(found) == [(0, 1, 2.5e-7), (0, 1, 5), (0, 1, 3e20), (1, 2, 1)]
 
 
 TSP = "DIMENSION : 2\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
@@ -80,10 +81,24 @@ def columns_of(given: str | Sequence[str | int]) -> list[str]:
     return [str(column).strip() for column in columns]
 
 
+def one_column(options: ReadOptions, default: str) -> str:
+    """Return the one column that the options name, or the default."""
+    columns = columns_of(options.get("columns") or default)
+    if len(columns) != 1:
+        raise InputError(
+            f"`columns` must be the one that holds the weights of a format of its own, but are "
+            f"{len(columns)}; give one."
+        )
+    return columns[0]
+
+
 PAJEK = (
-    "a file of Pajek must be read by NetworkX or igraph, but is given here; call "
-    "from_networkx(networkx.read_pajek(path)), or convert it with networkx.write_graphml."
+    "a file of Pajek must be converted, but is given as it is; read what "
+    "igraph.Graph.Read_Pajek(path).write_graphml('g.graphml') writes, and check the number of its "
+    "edges, and their direction if the file has both arcs and edges."
 )
+# Lines that begin with % are comments.
+_OF_PAJEK = re.compile(rb"\s*(%.*\n\s*)*\*(network|vertices|arcs|edges|matrix)", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 # Control characters other than tabs, line feeds and form feeds.
 _CONTROL = bytes({*range(0x20), 0x7F} - {0x09, 0x0A, 0x0B, 0x0C})
@@ -121,7 +136,7 @@ class Source:
                 f"a .{self.format} file must be text, but {self} holds control characters; give "
                 "the text, or name the format of a binary file."
             )
-        if data.lstrip()[:9].lower() == b"*vertices":
+        if _OF_PAJEK.match(data):
             raise InputError(PAJEK)
         encoding = "utf-8"
         try:

@@ -12,8 +12,8 @@ from tri_apsp.graphs.arrays import read_numpy, read_pt, write_weights
 from tri_apsp.graphs.edge_text import read_edge_text, write_edge_text
 from tri_apsp.graphs.files import Format
 from tri_apsp.graphs.graph import Graph
+from tri_apsp.graphs.graphml import read_gml, read_graphml
 from tri_apsp.graphs.other_formats import (
-    read_by_networkx,
     read_dimacs,
     read_matrix_market,
     read_metis,
@@ -63,8 +63,8 @@ FILE_FORMATS: dict[Format, FileFormat] = {
     "tsp": FileFormat(read_tsplib),
     "atsp": FileFormat(read_tsplib),
     "graph": FileFormat(read_metis),
-    "graphml": FileFormat(read_by_networkx, options=("columns",)),
-    "gml": FileFormat(read_by_networkx, options=("columns",)),
+    "graphml": FileFormat(read_graphml, options=("columns",)),
+    "gml": FileFormat(read_gml, options=("columns",)),
 }
 
 READ_FORMATS: tuple[str, ...] = tuple(f".{name}{gz}" for gz in ("", ".gz") for name in FORMATS)

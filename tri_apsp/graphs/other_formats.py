@@ -1,6 +1,4 @@
-"""Files of other tools: DIMACS and MatrixMarket, which are written too; TNTP, METIS, TSPLIB; and by
-NetworkX GraphML and GML.
-"""
+"""Files of other tools: DIMACS and MatrixMarket, which are written too; TNTP, METIS and TSPLIB."""
 
 from __future__ import annotations
 
@@ -15,9 +13,8 @@ import torch
 
 from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.cast import widen
-from tri_apsp.graphs.files import ReadOptions, Source, columns_of
+from tri_apsp.graphs.files import ReadOptions, Source, one_column
 from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
-from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.graphs.text import Text, parse_count, parse_edges, parse_fields, write_rows
 from tri_apsp.memory import check_memory
 from tri_apsp.messages import reason_of, shown, warn_caller
@@ -57,6 +54,7 @@ def write_dimacs(graph: Graph, stream: BinaryIO) -> None:
 
 # The kinds of matrices, with the types of their values.
 _FIELDS = {"real": (np.float64,), "double": (np.float64,), "integer": (np.int64,), "pattern": ()}
+_FIELDS["unsigned-integer"] = _FIELDS["integer"]  # as SciPy writes it
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
@@ -86,8 +84,9 @@ def read_matrix_market(source: Source) -> Graph:
         n, columns, entries, layout, field, symmetry = mminfo(io.BytesIO(text.data))
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"a .mtx file must begin with a MatrixMarket header, but {source} does not "
-            f"({reason_of(error)}); correct it or copy it again."
+            f"a .mtx file must begin with a MatrixMarket header, and a line `rows columns entries` "
+            f"for coordinate or `rows columns` for array, but {source} does not "
+            f"({reason_of(error)}); correct it."
         ) from error
     if field not in _FIELDS or symmetry not in _SYMMETRIES:
         raise InputError(
@@ -159,7 +158,7 @@ def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
     }
     names = next((line for _, line in text.after(end).lines() if line.startswith("~")), "")
     columns = names.replace(";", " ").strip("~ ").lower().split()
-    weight = _one_column(options, "free_flow_time")
+    weight = one_column(options, "free_flow_time")
     if "NODES" not in counts or not end or weight not in columns:
         raise InputError(
             "a .tntp file must have <NUMBER OF NODES>, <END OF METADATA> and the names of columns "
@@ -182,7 +181,8 @@ def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
 
 def read_metis(source: Source) -> EdgeList:
     """Return the undirected graph of a `.graph` file of METIS: a line for each vertex, from 1 on,
-    with its neighbours and, if the header says so, the weights of the edges to them.
+    with its neighbours and, if the header says so, the weights of the edges to them, which here may
+    be fractions.
 
     Source: Karypis and Kumar, METIS, version 5.1, section 4.1.1.
     """
@@ -203,21 +203,27 @@ def read_metis(source: Source) -> EdgeList:
     lists = rows[rows.index(header) + 1 :]
     while len(lists) > n and not lists[-1]:
         lists.pop()
+    found = [row[skipped:] for row in lists]
+    words = list(itertools.chain.from_iterable(found))
     try:
-        found = [np.array(row[skipped:], np.int64) for row in lists]
+        targets = np.array(words[::step], np.int64) - 1
     except (ValueError, OverflowError):
-        found = []
-    values = np.concatenate([*found, np.empty(0, np.int64)])
-    targets = values[::step] - 1
+        targets, found = np.empty(0, np.int64), []
     matched = len(found) == n and all(len(row) % step == 0 for row in found)
-    if not matched or len(targets) != 2 * edges or ((targets < 0) | (targets >= n)).any():
+    sources = np.repeat(np.arange(len(found)), [len(row) // step for row in found])
+    # A loop has one end, or two, or does not count.
+    loops = int((sources == targets).sum()) if matched else 0
+    ends = (len(targets) - loops, len(targets), len(targets) + loops)
+    if not matched or 2 * edges not in ends or ((targets < 0) | (targets >= n)).any():
         weighted = ", each with a weight" if edge_weights else ""
         raise InputError(
             f"a .graph file must have {n} lines of neighbours from 1 to {n}{weighted}, and each of "
-            f"the {edges} edges twice, as its header says, but {source} does not; copy it again."
+            f"the {edges} edges twice, as its header says, but {source} does not; correct it, "
+            "or copy it again."
         )
-    sources = np.repeat(np.arange(n), [len(row) // step for row in found])
-    weights = values[1::2] if edge_weights else np.ones(len(targets), np.int64)
+    weights = np.ones(len(targets), np.int64)
+    if edge_weights:
+        weights = parse_fields(str(source), words[1::2], text.data.decode("latin-1"))
     return EdgeList(n, sources, targets, weights, range(1, n + 1))
 
 
@@ -242,8 +248,10 @@ def read_tsplib(source: Source) -> DenseGraph:
     Source: Reinelt, TSPLIB 95.
     """
     text = source.text("%").data.decode("latin-1")
-    head, _, section = text.partition("EDGE_WEIGHT_SECTION")
-    fields = dict(re.findall(r"^\s*(\w+)\s*:\s*(.*?)\s*$", head, re.MULTILINE))
+    # A comment may name the section too.
+    begin = re.search(r"^[ \t]*EDGE_WEIGHT_SECTION\b[ \t]*:?", text, re.MULTILINE)
+    head, section = (text[: begin.start()], text[begin.end() :]) if begin else (text, "")
+    fields = dict(re.findall(r"^[ \t]*(\w+)[ \t]*:[ \t]*(.*?)[ \t]*$", head, re.MULTILINE))
     form = fields.get("EDGE_WEIGHT_FORMAT", "").upper()
     size = fields.get("DIMENSION", "")
     if fields.get("EDGE_WEIGHT_TYPE", "").upper() != "EXPLICIT" or form not in _SECTIONS:
@@ -270,57 +278,3 @@ def read_tsplib(source: Source) -> DenseGraph:
     if form != "FULL_MATRIX":
         weights[columns, rows] = values
     return DenseGraph(torch.from_numpy(weights), range(1, n + 1), str(source))
-
-
-def read_by_networkx(source: Source, options: ReadOptions) -> EdgeList:
-    """Return the graph of a GraphML or GML file, with the names of its nodes as labels.
-
-    Weights are the attribute that `columns` names, by default `weight`; edges weigh 1 if none has
-    an attribute that is a number.
-    """
-    import networkx as nx  # slow to import, and no other format needs it
-
-    data = source.read()
-    read = nx.read_graphml if source.format == "graphml" else nx.read_gml
-    try:
-        graph: Any = read(io.BytesIO(data))
-        if not len(graph):
-            raise ValueError("it names no vertex")
-    except Exception as error:  # its readers raise many types
-        raise InputError(
-            f"a .{source.format} file must be one that NetworkX reads, but {source} is not "
-            f"({reason_of(error)}); correct it or copy it again."
-        ) from error
-    weight = _one_column(options, "weight")
-    edges = [attributes for *_, attributes in graph.edges(data=True)]
-    numbers = {
-        name
-        for attributes in edges
-        for name, value in attributes.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
-    if (numbers or options.get("columns")) and not all(weight in each for each in edges):
-        raise InputError(
-            f"each edge of {source} must have the attribute {weight!r}, but they have "
-            f"{', '.join(sorted(numbers)) or 'none that is a number'}; name one that all have in "
-            "`columns`."
-        )
-    ids = np.array([str(node) for node in graph.nodes], object)
-    vertices, labels = number_ids(integers_of(ids))
-    vertex = dict(zip(graph.nodes, vertices.tolist(), strict=True))
-    ends = np.array([(vertex[u], vertex[v]) for u, v in graph.edges()], np.int64).reshape(-1, 2)
-    fields = [str(attributes.get(weight, 1)) for attributes in edges]
-    weights = parse_fields(str(source), fields, data.decode("latin-1"))
-    found = EdgeList(len(labels), ends[:, 0], ends[:, 1], weights, labels)
-    return found if graph.is_directed() else found.both_ways()
-
-
-def _one_column(options: ReadOptions, default: str) -> str:
-    """Return the one column that the options name, or the default."""
-    columns = columns_of(options.get("columns") or default)
-    if len(columns) != 1:
-        raise InputError(
-            f"`columns` must be the one that holds the weights of a format of its own, but are "
-            f"{len(columns)}; give one."
-        )
-    return columns[0]

@@ -32,7 +32,7 @@ def read_graph(
         source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge
             list (.txt blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz),
             torch (.pt, dense or sparse), TNTP (.tntp), TSPLIB (.tsp and .atsp, explicit weights),
-            METIS (.graph), and by NetworkX GraphML (.graphml) and GML (.gml); each also with .gz.
+            METIS (.graph), GraphML (.graphml) and GML (.gml); each also with .gz.
             Or a binary stream, such as sys.stdin.buffer, which is read to its end. Bytes compressed
             by gzip are recognised in both.
         dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense
@@ -49,7 +49,8 @@ def read_graph(
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
-        ApspWarning: no path may pass through some nodes of a TNTP network, but here it may.
+        ApspWarning: no path may pass through some nodes of a TNTP network, but here it may; no
+            other row of a text has the names of the first, which may be those of columns.
 
     Raises:
         InputError: a file that cannot be read or breaks a rule of its format, with the line in

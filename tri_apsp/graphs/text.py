@@ -64,13 +64,16 @@ def misread(text: str, values: npt.NDArray[np.float64]) -> tuple[list[str], list
     return [], [each for each in integers if int(each) != int(float(each))]
 
 
-def parse_fields(name: str, fields: Sequence[str], text: str) -> npt.NDArray[Any]:
+def parse_fields(
+    name: str, fields: Sequence[str], text: str, remedy: str = "correct it"
+) -> npt.NDArray[Any]:
     """Return the numbers of some fields, as int64 if all are integers and else as float64, checked
     against the text that has them as Text.check_weights does with rows.
 
     Raises:
         InputError: a field is no number, or one that is beyond float64.
     """
+    fields = [field.replace("_", "?") for field in fields]  # NumPy would read 1_0 as 10
     try:
         return np.array(fields, np.int64)
     except (ValueError, OverflowError):
@@ -79,8 +82,7 @@ def parse_fields(name: str, fields: Sequence[str], text: str) -> npt.NDArray[Any
         values = np.array(fields, np.float64)
     except ValueError as error:
         raise InputError(
-            f"weights in {name} must be numbers, but one is not ({reason_of(error)}); correct it, "
-            "or name others in `columns`."
+            f"weights in {name} must be numbers, but one is not ({reason_of(error)}); {remedy}."
         ) from None
     beyond, rounded = misread(text, values)
     if beyond:
