@@ -26,7 +26,7 @@ ARRAY = "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n"
         ("g.csv", "0,3\n3,0\n", "", BAD_INPUT, ["--matrix", "--columns 1,2."]),
         ("g.csv", "Oslo,Rome,1\nRome,Oslo,-2\n", "", FAILED, ["through vertices Rome, Oslo;"]),
         ("g.gr", "0 1 2\n", "--format mtx", BAD_INPUT, ["MatrixMarket"]),
-        ("g.gr", HEADER, "--format npy", BAD_INPUT, ["as NumPy writes it", "in --format"]),
+        ("g.gr", HEADER, "--format npy", BAD_INPUT, ["as NumPy writes it); write", "in --format"]),
         ("g.gr", HEADER, "--format pt", BAD_INPUT, ["cannot be read", "write it again"]),
         ("g.gr", FIVE, "--base 1", BAD_INPUT, ["--base is for .txt, .csv, .tsv"]),
         ("g.gr", FIVE, "--header", BAD_INPUT, ["--header is for .txt", "but is given for"]),

@@ -106,6 +106,43 @@ def test_the_text(tmp_path):
         assert (tmp_path / f"g.{name}").read_text() == text
 
 
+def test_a_list_of_edges_takes_no_matrix_in_npz(tmp_path):
+    write_graph(
+        EdgeList(10**7, np.array([0, 3, 3]), np.array([1, 0, 0]), np.array([4, 2, INF])),
+        tmp_path / "g.npz",
+    )
+    assert (tmp_path / "g.npz").stat().st_size < 10**4
+    found = load_graph(tmp_path / "g.npz")
+    assert columns(found) == (10**7, [0, 3], [1, 0], [4, 2])
+
+
+# One graph in each format of text, with a place for a comment or a name that is not ASCII.
+LATIN = {
+    "gr": "c é\np sp 2 1\na 1 2 5\n",
+    "mtx": "%%MatrixMarket matrix coordinate integer general\n%é\n2 2 1\n1 2 5\n",
+    "txt": "a é 5\n",
+    "csv": "a,é,5\n",
+    "tsv": "a\té\t5\n",
+    "tntp": "<NUMBER OF NODES> 2\n<é> x\n<END OF METADATA>\n~ a b free_flow_time ;\n1 2 5 ;\n",
+    "tsp": "COMMENT: é\nDIMENSION: 2\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"
+    "EDGE_WEIGHT_SECTION\n5\n",
+    "graph": "% é\n2 1 1\n2 5\n1 5\n",
+    "graphml": "<graphml><key id='w' attr.name='weight' attr.type='int'/>"
+    "<graph edgedefault='directed'><node id='a'/><node id='é'/>"
+    "<edge source='a' target='é'><data key='w'>5</data></edge></graph></graphml>",
+    "gml": 'graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "é" ] '
+    "edge [ source 0 target 1 weight 5 ] ]",
+}
+
+
+@pytest.mark.parametrize("format", LATIN)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_encodings(format, encoding):
+    found = load_graph(io.BytesIO(LATIN[format].encode(encoding)), format=format)
+    assert list(found.labels) in ([1, 2], ["a", "é"])
+    assert found.to_weights(torch.float32)[0, 1] == 5
+
+
 class Stream:
     def __init__(self, content):
         self.content = content
@@ -130,11 +167,16 @@ class Stream:
         (Stream(None), {"format": "pt"}, "the stream returns NoneType", True),
         (Stream(b""), {"format": "npy"}, "must not be empty, but the stream is", False),
         (Stream(b""), {}, "but is not given; give the one of the stream", False),
-        (Stream(b"0 1 2\n"), {"format": "npy"}, "begin as NumPy writes it, but the stream", False),
+        (
+            Stream(b"0 1 2\n"),
+            {"format": "npy"},
+            "the stream cannot be read (it does not begin as NumPy",
+            False,
+        ),
         (Stream(b" \n"), {"format": "gr"}, "line 1 is ''", False),
         ("g.txt", {"format": "dimacs"}, "must be one of gr, mtx", False),
-        ("g.net", {}, "from_networkx(networkx.read_pajek(path))", False),
-        (Stream(b"*Vertices 2"), {"format": "net"}, "from_networkx(networkx.read_pajek(", False),
+        ("g.net", {}, "igraph.Graph.Read_Pajek(path).write_graphml(", False),
+        (Stream(b"*Vertices 2"), {"format": "net"}, "igraph.Graph.Read_Pajek(path)", False),
         ("g.txt", {"base": "0"}, "`base` must be an integer, but is '0'", True),
         ("g.txt", {"base": True}, "`base` must be an integer, but is True", True),
         (

@@ -14,7 +14,7 @@ from tri_apsp.arguments import as_tensor, check_dtype, check_square
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.convert import dtype_of, edges_of_entries, edges_of_sparse
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.graph import DenseGraph, Graph
+from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.npy_file import LOADING
 from tri_apsp.graphs.sparse import stored_entries
 from tri_apsp.memory import require_memory
@@ -41,10 +41,7 @@ def read_numpy(source: Source) -> Graph:
     place = source.loadable()
     with place.open("rb") if isinstance(place, Path) else io.BytesIO(place.getvalue()) as stream:
         if not stream.read(6).startswith((b"\x93NUMPY", b"PK")):
-            raise InputError(
-                f"a .{source.format} file must begin as NumPy writes it, but {source} does not; "
-                "give its format in `format`, or save it with numpy.save."
-            )
+            raise ValueError("it does not begin as NumPy writes it")
     # A plain file is mapped, so that a matrix larger than the memory is refused before it is
     # loaded.
     mode: Any = "c" if isinstance(place, Path) else None
@@ -128,7 +125,17 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
 
 
 def write_weights(graph: Graph, stream: BinaryIO, extension: str) -> None:
-    """Write the dense weights of a graph; of an `EdgeList` in float32."""
+    """Write the dense weights of a graph; of an `EdgeList` in float32, to `.npz` as a sparse matrix
+    of SciPy.
+    """
+    if extension == ".npz" and isinstance(graph, EdgeList):
+        from scipy.sparse import coo_array, save_npz  # slow to import
+
+        blocks = [(each.weights, each.sources, each.targets) for each in graph.blocks()]
+        parts = zip((graph.weights[:0], graph.sources[:0], graph.targets[:0]), *blocks, strict=True)
+        values, *ends = map(np.concatenate, parts)
+        save_npz(stream, coo_array((values, ends), shape=(graph.n, graph.n)))
+        return
     weights = (
         graph.weights if isinstance(graph, DenseGraph) else graph.to_weights(graph.natural_dtype)
     )

@@ -329,8 +329,9 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         graph: an `EdgeList` or a `DenseGraph`. Formats that list edges leave out those of weight
             inf, and the loops of a dense graph that are not negative, which change no distance.
         path: ends in one of `GRAPH_FORMATS`. Edge lists count from 0 and declare that in their
-            first line. `.npy`, `.npz` (key `weights`) and `.pt` hold dense weights: those of a
-            `DenseGraph`, or of an `EdgeList` in float32.
+            first line. `.npz` holds an `EdgeList` as a sparse matrix of SciPy; else `.npy`, `.npz`
+            (key `weights`) and `.pt` hold dense weights: those of a `DenseGraph`, or of an
+            `EdgeList` in float32.
 
     Raises:
         InputError: a path that cannot be written to; the disk is full.
