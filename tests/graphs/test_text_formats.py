@@ -99,6 +99,8 @@ def test_integers_that_no_float64_holds(save, name, weights, rounded):
         ("g.txt", "# base 0\n" + "0 1 3\n" * 999 + "0 1 0.25\n", 2, [3] * 999 + [0.25]),
         ("g.mtx", f"{COORDINATE} pattern general\n2 2 1\n1 2\n", 2, [1]),
         ("g.mtx", f"{COORDINATE} integer symmetric\n2 2 2\n2 1 7\n1 1 -1\n", 2, [7, -1, 7]),
+        ("g.mtx", f"{COORDINATE} unsigned-integer general\n2 2 1\n1 2 7\n", 2, [7]),
+        ("g.mtx", f"{COORDINATE[1:]} real general\n2 2 1\n1 2 7\n", 2, [7]),
         ("g.mtx", f"{COORDINATE} real general\n0 0 0\n", 0, []),
         ("g.mtx", f"{COORDINATE} integer general\n2 2 1\n1 2 {2**62 - 2}\n", 2, [2**62 - 2]),
     ],
@@ -214,9 +216,11 @@ BAD = [
             "2 1 1 " + "9" * 30 + "\n2\n1\n",
             "2 1\n2\n99999999999999999999\n",
             "2 1\n2\n" + "9" * 5000 + "\n",
-            "2 1 1\n2 1_0\n1 1_0\n",
         )
     ),
+    ("g.graph", "2 1 1\n2 1_0\n1 1_0\n", "must be numbers, but one is not"),
+    ("g.mtx", f"{COORDINATE} real general\n2 2\n1 2 3\n", "`rows columns entries` for coordinate"),
+    ("g.mtx", f"{ARRAY} real general\n2 2 1\n1 2 3\n", "or `rows columns` for array, but"),
 ]
 
 
@@ -421,12 +425,45 @@ def test_what_may_be_read_in_two_ways_is_refused(save, refuses, text, remedies):
         ("a,b,c\n0,3\n3,0\n", {"matrix": True}, ["but do not; correct them."]),
         ("a,a\n0,3\n3,0\n", {"matrix": True, "header": True}, ["or leave out `header=True`."]),
         ("0,3\n,0\n", {"matrix": True}, ["neither -inf, NaN nor empty", "give `missing=nan` if"]),
-        ("*Vertices 2\n*Arcs\n1 2 5\n", {}, ["from_networkx(networkx.read_pajek(path))"]),
+        *(
+            (text, {}, ["igraph.Graph.Read_Pajek(path).write_graphml("])
+            for text in (
+                "*Vertices 2\n*Arcs\n1 2 5\n",
+                "% a comment\n\n% more\n*Vertices 2\n",
+                "*Network team\n*Vertices 2\n",
+                " *arcslist\n1 2 3\n",
+                "\ufeff*Edges\n1 2\n",
+            )
+        ),
     ],
 )
 def test_options_that_do_not_fit(save, refuses, text, options, parts):
     with refuses(*parts):
         load_graph(save("g.csv", text), **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "warns"),
+    [
+        ("follower,followed\na,b\nb,c\n", {}, True),
+        ("follower,followed,since\na,b,1\nb,c,1\n", {"columns": "1,2"}, True),
+        ("follower,followed\na,b\nb,c\n", {"header": False}, False),
+        ("a,b\nb,c\n", {}, False),
+        ("c,d\na,b\nb,c\n", {}, False),
+        ("x,y\na,b\nx,b\n", {}, False),
+        ("1,2\n3,4\n", {}, False),
+        ("follower,followed\n", {}, False),
+    ],
+)
+def test_names_that_only_the_first_row_has(save, text, options, warns):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        graph = load_graph(save("g.csv", text), **options)
+    assert graph.edges == text.count("\n")  # no row is dropped
+    messages = [str(each.message) for each in caught]
+    assert ["counts as an edge" in each and "`header=True`" in each for each in messages] == [
+        True
+    ] * warns
 
 
 @pytest.mark.parametrize(
@@ -459,6 +496,21 @@ def test_the_only_separator_of_the_first_row_counts(save, name, separator):
         return
     matrix = load_graph(save(name, ",a,b\na,0,3\nb,1,0\n".replace(",", separator)))
     assert matrix.weights.tolist() == [[0, 3], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels"),
+    [
+        ("g.txt", "New_York,NY Boston,MA 5\n", ["Boston,MA", "New_York,NY"]),
+        ("g.csv", "a,b;c,5\n", ["a", "b;c"]),
+        ("g.csv", '"a;b";c;5\n', ["a;b", "c"]),
+        ("g.tsv", "a;b\tc, d\t5\n", ["a;b", "c, d"]),
+    ],
+)
+def test_separators_in_names(save, name, text, labels):
+    assert list(load_graph(save(name, text)).labels) == labels
+    other = "1 2 5 so, so; yes\n" if name == "g.txt" else text
+    assert load_graph(save(name, other), columns="1,2,3").edges == 1
 
 
 @pytest.mark.parametrize("text", ["1,0,7\n", "2,0,7\n"])

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from tri_apsp.arguments import as_integer
-from tri_apsp.errors import ApspError, InputError
+from tri_apsp.errors import ApspError, ApspWarning, InputError
 from tri_apsp.graphs.files import ReadOptions, Source, columns_of
 from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.labels import integers_of, number_ids
@@ -35,7 +35,7 @@ from tri_apsp.graphs.text import (
     parse_edges,
     write_rows,
 )
-from tri_apsp.messages import counted, shown
+from tri_apsp.messages import counted, shown, warn_caller
 from tri_apsp.semirings import no_edge
 
 _COLUMNS = ["source", "target", "weight"]
@@ -85,15 +85,17 @@ def _separator(text: Text, delimiter: str | None) -> str | None:
     number, line = next(text.rows(), (1, ""))
     bare = QUOTED.sub("", line)
     others = [each for each in ";,\t" if each in bare and each != delimiter]
-    has_own = delimiter in bare if delimiter else len(bare.split()) > 1
-    if not has_own and len(others) == 1:
+    own = bare.count(delimiter) if delimiter else len(bare.split()) - 1
+    if not own and len(others) == 1:
         return others[0]
-    # Commas may stand in names between tabs or blanks.
-    is_mixed = ";" in others if delimiter else re.search(r";|,(\s|$)", bare)
-    if (is_mixed and delimiter != "\t") or (not has_own and others):
-        remedy = "write fractions with a point, and fields with a separator in quotes"
-        if "," not in bare or ";" not in bare:
-            remedy = "give `format='csv'`, or write fields with a separator in quotes"
+    # Names and other columns may have some; commas in names have no blank after them.
+    marks = re.findall(";" if delimiter else r";|,(?=\s|$)", bare)
+    if others and (not own or (len(marks) >= own and delimiter != "\t")):
+        remedy = (
+            "write fractions with a point, and fields with a separator in quotes"
+            if ";" in bare and "," in bare
+            else "give `format='csv'`, or write fields with a separator in quotes"
+        )
         raise InputError(
             f"fields must be separated by one character, but line {number} of {text.name}, "
             f"{shown(line)}, has more; {remedy}."
@@ -196,7 +198,22 @@ def _read(text: Text, delimiter: str | None, options: ReadOptions) -> Graph:
     )
     if is_plain and n is None:
         _refuse_ambiguous(graph, width, text.name)
+    if not has_header and options.get("header") is None and graph.edges > 1:
+        _warn_of_names(graph, text)
     return graph
+
+
+def _warn_of_names(graph: EdgeList, text: Text) -> None:
+    """Warn of a first row of names that no other row has: they may be those of columns."""
+    ends = np.concatenate([graph.sources, graph.targets])
+    first = graph.sources[0], graph.targets[0]
+    if isinstance(graph.labels[0], str) and np.isin(ends, first).sum() == 2:
+        number, line = next(text.rows())
+        warn_caller(
+            f"line {number} of {text.name}, {shown(line)}, counts as an edge, but no other line "
+            "has its names; give `header=True` if it names the columns.",
+            ApspWarning,
+        )
 
 
 def _below(text: Text, has_header: bool) -> tuple[dict[str, int], Text]:
