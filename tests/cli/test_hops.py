@@ -73,6 +73,19 @@ def test_files(cli, ring, tmp_path):
     assert outcome.out.splitlines()[-1].split("  ")[-1] == f"{far}, {closeness}, {rows}"
 
 
+def test_betweenness(cli, save, tmp_path):
+    """Of names, with and without weights."""
+    graph, path = save("g.csv", "b,a,1\na,c,1\nb,c,3\n"), tmp_path / "b.csv"
+    for options, shares in ((["--weighted"], "0.5"), ([], "0.0")):
+        outcome = cli("hops", graph, "--betweenness", path, *options)
+        assert path.read_text() == f"vertex,betweenness\na,{shares}\nb,0.0\nc,0.0\n"
+        assert [line.split()[0] for line in outcome.out.splitlines()] == [
+            "graph",
+            "device",
+            "written",
+        ]
+
+
 def test_more_hops_than_int16_holds(cli, tmp_path):
     graph, rows = tmp_path / "g.gr", tmp_path / "h.npy"
     write_graph(generate("chain", 16_385), graph)

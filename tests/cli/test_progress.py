@@ -59,3 +59,9 @@ def test_terminal(graph, on_terminal, monkeypatch, options, delay, shown):
     assert "%" not in out
     assert ("solving   0% |" in seen) == shown
     assert shown or not seen.strip()
+
+
+def test_betweenness(graph, on_terminal, monkeypatch, tmp_path):
+    monkeypatch.setattr(progress, "_DELAY", 0)
+    _, seen = on_terminal("hops", graph, "--betweenness", tmp_path / "b.csv")
+    assert "solving   0% |" in seen

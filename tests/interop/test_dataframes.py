@@ -90,7 +90,7 @@ def test_large_ids():
         (
             ROADS[["a", "b"]],
             {},
-            "one of the columns a, b, but is 'km'; .*, or give weight=None, so",
+            "one of .* a, b, but is 'km'; .*, or give weight=None, so",
         ),
         (ROADS, {"weight": "a"}, "'a' must hold numbers"),
         (ROADS.assign(a=[1.5, 2, 3]), {}, "'a' must hold integers or names, but has dtype float64"),
@@ -105,3 +105,14 @@ def test_refused(table, options, message):
         tri_apsp.from_pandas(table, **columns | options)
     with pytest.raises(InputError, match="take one of the batch"):
         tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(2, 3, 3)))
+
+
+def test_pairs():
+    """Their ends are the index."""
+    graph = tri_apsp.from_pandas(ROADS, source="a", target="b", weight="km")
+    pairs = [0, 1], [2, 0]
+    distances = tri_apsp.paired_distances(graph, *pairs)
+    found = tri_apsp.to_pandas(distances, graph, sources=pairs[0], targets=pairs[1])
+    names = [[graph.labels[vertex] for vertex in ends] for ends in pairs]
+    assert found.index.tolist() == list(zip(*names, strict=True))
+    assert found.index.names == ["source", "target"]

@@ -4,8 +4,10 @@ line, by the labels of a graph.
 
 import argparse
 import csv
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -94,7 +96,8 @@ def vertices_in(text: Text, labels: Labels, option: str) -> list[int]:
     Raises:
         InputError: for a line that is no label of the graph, and if there is none.
     """
-    return [vertex for (vertex,) in _rows(text, labels, option, lambda line: [_unquoted(line)])]
+    vertex = partial(vertex_of, labels, name=option)
+    return [row[0] for row in _rows(text, labels, option, "one vertex", vertex)]
 
 
 def pairs_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[int]]:
@@ -104,32 +107,55 @@ def pairs_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[i
     Raises:
         InputError: for a line that is not two labels of the graph, and if there is none.
     """
-    first = QUOTED.sub("", next((line for _, line in text.rows()), ""))
-    delimiter = next((one for one in ("\t", ",", ";") if one in first), None)
-    rows = _rows(text, labels, option, lambda line: fields(line, delimiter), width=2)
+    vertex = partial(vertex_of, labels, name=option)
+    rows = _rows(text, labels, option, "two vertices", vertex, vertex)
     return [source for source, _ in rows], [target for _, target in rows]
+
+
+def values_in(text: Text, labels: Labels, option: str) -> list[float]:
+    """Return a value for each vertex of the graph, from a file that has a label and a number per
+    line, with separators as of pairs_in: the values of one vertex add up, others are 0.
+
+    Raises:
+        InputError: for a line that is not a label of the graph and a number, and if there is none.
+    """
+    vertex, values = partial(vertex_of, labels, name=option), [0.0] * len(labels)
+    for place, value in _rows(text, labels, option, "a number after a vertex", vertex, _number):
+        values[place] += value
+    return values
+
+
+def _number(field: str) -> float:
+    if not math.isfinite(value := float(field)):
+        raise ValueError
+    return value
 
 
 def _rows(
     text: Text,
     labels: Labels,
     option: str,
-    split: Callable[[str], Sequence[str]],
-    width: int = 1,
-) -> list[list[int]]:
-    """Return the vertices of each line that is no comment."""
+    what: str,
+    *kinds: Callable[[str], Any],
+) -> list[list[Any]]:
+    """Return the fields of each line that is no comment; a line has one of each kind, `what` for
+    messages.
+    """
     if not len(labels):
         vertex_of(labels, "", option)  # raises
-    rows = list[list[int]]()
+    first = QUOTED.sub("", next((line for _, line in text.rows()), ""))
+    delimiter = next((one for one in ("\t", ",", ";") if one in first), None)
+    rows = list[list[Any]]()
     for number, line in text.rows():
+        given = line.strip()
         try:
-            row = [vertex_of(labels, label, option) for label in split(line.strip())]
-        except (InputError, csv.Error):  # replaced below by one with the file and the line
+            parts = [_unquoted(given)] if len(kinds) == 1 else fields(given, delimiter)
+            row = [kind(part) for kind, part in zip(kinds, parts, strict=True)]
+        except (ValueError, csv.Error):  # replaced below by one with the file and the line
             row = []
-        if len(row) != width:
+        if not row:
             among = "" if isinstance(labels, range) else f"one of the {len(labels)} "
             ends = one_line(f"{among}from {labels[0]} to {labels[len(labels) - 1]}", 100)
-            what = "one vertex" if width == 1 else "two vertices"
             raise InputError(
                 f"each line of {option} must hold {what} of the graph, {ends}, but line {number} "
                 f"of {text.name} is {shown(line)}; correct or remove it."

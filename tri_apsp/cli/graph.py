@@ -223,16 +223,26 @@ class Problem:
             fields: the lines of text before these.
             nouns: what is reachable, one and several.
         """
-        if self.args.out is not None:
-            write_values(distances, self.args.out, "distances", lines())
-        elif not self.args.json:
-            print_lines(lines())
+        if not self.has_summary(distances, "distances", lines):
             return
         figures = summarise(distances.view(len(distances), -1))
         shown = {f"reachable_{nouns[1]}": figures["reachable_pairs"]}
         shown |= {name: figures[name] for name in ("max_distance", "sum_distances")}
         reachable = describe_distances(figures, distances.numel(), *nouns)
         self.show({**facts, **shown}, [*fields, *reachable])
+
+    def has_summary(
+        self, values: torch.Tensor, name: str, lines: Callable[[], Iterator[str]]
+    ) -> bool:
+        """Write values, called `name` in a .npz, to the file of --out; without --out and --json,
+        print the lines of a .csv instead, and return False.
+        """
+        if self.args.out is not None:
+            write_values(values, self.args.out, name, lines())
+        elif not self.args.json:
+            print_lines(lines())
+            return False
+        return True
 
     def show(self, facts: Mapping[str, object], fields: Iterable[tuple[str, str]]) -> None:
         """Print the facts as JSON, or the fields between the graph, the device and the files that

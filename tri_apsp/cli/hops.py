@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.api import hops
+from tri_apsp.api import betweenness, hops
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import named
 from tri_apsp.cli.graph import Problem
@@ -35,7 +35,7 @@ _MEASURES: dict[str, Callable[[Totals], Any]] = {
     "mean_distance": mean_distance_of,
     "closeness": closeness_of,
 }
-_FILES = "--eccentricities", "--closeness"
+_FILES = "--eccentricities", "--closeness", "--betweenness"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +60,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--eccentricities",
             **FILE,
             help="write the eccentricity of each vertex, its distance to the farthest vertex",
+        ),
+        option(
+            "--betweenness",
+            **FILE,
+            help="write the betweenness centrality of each vertex, the share of all shortest paths "
+            "that pass through it",
         ),
         option(
             "--weighted",
@@ -97,7 +103,7 @@ def run(args: argparse.Namespace) -> None:
     problem = Problem(args, *_FILES, "--out")
     sources, graph = problem.vertices("--sources"), problem.graph
     asked = [name for name in _MEASURES if getattr(args, name)]
-    if not asked and args.out is None:
+    if not asked and args.out is None and args.betweenness is None:
         asked = ["diameter", "mean_distance"]
     values, seconds = dict[str, Any](), dict[str, float]()
     found = dict[bool, tuple[Totals, float]]()
@@ -114,6 +120,10 @@ def run(args: argparse.Namespace) -> None:
                 found[from_source] = problem.timed(call, first=partial(call, report=report))
         of_all, seconds[name] = found[from_source]
         values[name] = _MEASURES[name](of_all)
+    if args.betweenness is not None:
+        share = partial(betweenness, graph, weighted=args.weighted)
+        found_shares = problem.timed(share, first=partial(share, progress=not args.json))
+        values["betweenness"], seconds["betweenness"] = found_shares
     if args.out is not None:
         rows, seconds["hops"] = problem.timed(partial(_hops, graph, sources))
         problem.write(rows, sources and problem.names(sources))

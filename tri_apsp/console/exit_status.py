@@ -35,6 +35,7 @@ _OPTIONS = {
             *("sources", "targets", "method", "dtype", "device", "engine", "limit", "format"),
             *("out", "predecessors", "n", "p", "seed"),
             *("base", "vertices", "columns", "header", "matrix", "missing"),
+            *("limits", "values"),
             *("memory", "checkpoint", "every", "page"),
         )
     },

@@ -149,8 +149,14 @@ def write_rows_of_sources(
         >>> Path("from_b.csv").read_text().split()
         ['vertex,b', 'a,3', 'b,0', 'c,1']
     """
-    rows = _columns(["vertex", *sources], map(quoted, labels), *csv_fields(distances))
-    write_values(distances, path, "distances", rows)
+    write_values(distances, path, "distances", vertex_lines(distances, sources, labels))
+
+
+def vertex_lines(values: torch.Tensor, names: Sequence[Label], labels: Labels) -> Iterator[str]:
+    """Yield the lines of a .csv of values, (columns, n): a line for each vertex, below the names of
+    the columns.
+    """
+    return _columns(["vertex", *names], map(quoted, labels), *csv_fields(values))
 
 
 def write_predecessors(

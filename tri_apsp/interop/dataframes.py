@@ -128,7 +128,8 @@ def to_pandas(
             - a result of `shortest_paths` for one graph, or of `nearest`;
             - what `hops`, `reachability` or a table of distances returns, (rows, columns);
             - what a measure returns, a value for each vertex: (n,), or (limits, n) of
-              `accessibility`.
+              `accessibility`;
+            - what `paired_distances` returns, (pairs,), with its `sources` and `targets`.
 
             On any device.
         graph: whose labels count; None: those of the result, or the numbers of vertices.
@@ -139,7 +140,8 @@ def to_pandas(
     Returns:
         A DataFrame with a row for each source and a column for each target or vertex; of
         `nearest`, with a row for each vertex and the columns "distance" and "nearest", the label of
-        the source, None without a path. Of values (n,), a Series. The dtype is that of the values;
+        the source, None without a path. Of values (n,), a Series; of pairs, its index has the
+        levels "source" and "target". The dtype is that of the values;
         no path is what they hold, inf or no_edge.
 
     Raises:
@@ -199,11 +201,15 @@ def to_pandas(
     if nearest is not None:
         found = [None if vertex < 0 else labels[vertex] for vertex in nearest.tolist()]
         return pd.DataFrame({"distance": array[0], "nearest": found}, index=columns)
+    rows = None if sources is None else named(sources, "sources")
     if values.dim() == 1:
-        return pd.Series(array, index=columns)
-    if sources is not None:
-        rows = named(sources, "sources")
-    else:
+        index = (
+            columns
+            if rows is None
+            else pd.MultiIndex.from_arrays([rows, columns], names=["source", "target"])
+        )
+        return pd.Series(array, index=index)
+    if rows is None:
         rows = list(labels) if len(array) == len(labels) else list(range(len(array)))
     return pd.DataFrame(array, index=rows, columns=columns)
 
