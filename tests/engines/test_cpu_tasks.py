@@ -36,6 +36,6 @@ def test_an_error_ends_the_tasks_of_each_part() -> None:
         ran.append(index)
 
     with pytest.raises(KeyboardInterrupt):
-        run_tasks(kernel, [(index,) for index in range(400)], 1 << 40, 2)
+        run_tasks(kernel, [(index,) for index in range(400)], 1 << 23, 2)
     time.sleep(0.1)
-    assert len(ran) < 5
+    assert len(ran) < 5  # of 50
