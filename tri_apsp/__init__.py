@@ -6,6 +6,6 @@ prints its help before torch is imported.
 
 from lazy_loader import attach_stub
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

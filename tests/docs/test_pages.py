@@ -78,6 +78,10 @@ def test_every_function_of_readme_exists():
 
 
 def test_the_version_is_the_same_everywhere():
-    version = tri_apsp.__version__
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    """A checkout is that of the next release, and the one to cite is the last."""
+    version, _, development = tri_apsp.__version__.partition(".dev")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (newest, date), *older = re.findall(r"^## \[([\d.]+)\] - (\S+)", changes, re.M)
+    assert (version, date == "unreleased") == (newest, development == "0")
+    released = older[0][0] if development else version
+    assert f"\nversion: {released}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

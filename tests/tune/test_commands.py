@@ -27,6 +27,7 @@ from tri_apsp.tune import commands, tune
 from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.search import journal_path
+from tri_apsp.tune.tasks import studies_directory
 
 CPU = torch.device("cpu")
 FEW = ("--device", "cpu", "--kernel", "product", "--n", "256", "--trials", "12")
@@ -327,3 +328,12 @@ class TestProcess:
         assert entry.evaluated == known + 2
         used = tri_apsp.shortest_paths(torch.rand(512, 512)).config
         assert used.source == str(result.path)
+
+
+def test_help_names_the_page_and_the_places_of_results(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "`python -m tri_apsp.tune --page DIR` draws the trials of the last searches" in text
+    assert str(studies_directory()) in text
+    assert "delete the tuned files of the device" in text

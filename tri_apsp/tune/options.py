@@ -7,7 +7,7 @@ from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, Parser
 from tri_apsp.console.options import DEVICE, ENGINE, add_options, json_of
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
-from tri_apsp.tune.tasks import BUDGETS
+from tri_apsp.tune.tasks import BUDGETS, studies_directory
 from tri_apsp.tuned.records import RECORDS
 
 _DESCRIPTION = """\
@@ -27,6 +27,12 @@ the directory is now
 To use a file on another machine with the same device, copy it there into the
 folder of the same name; to stop using a file, delete it. `python -m tri_apsp
 info` lists the files that are found, and why one is not used.
+
+`{prog} --page DIR` draws the trials of the last searches as a page, of which
+they are kept in
+    {studies}
+To go back to the configurations of before, delete the tuned files of the device;
+to forget the trials too, delete its file in that folder.
 
 Environment: TRI_APSP_CONFIG_DIR names the directory of tuned files that is
 searched first and written to; TRI_APSP_TUNE sets what happens if nothing was
@@ -48,6 +54,8 @@ def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
         description=_DESCRIPTION,
         epilog=_EPILOG.format(
             directory=tuned.save_directory(),
+            prog=prog,
+            studies=studies_directory(),
             failed=FAILED,
             bad_input=BAD_INPUT,
             interrupted=INTERRUPTED,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-import platformdirs
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
@@ -20,6 +19,7 @@ from optuna.trial import Trial, TrialState
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune.outcome import Evaluated, Outcome
+from tri_apsp.tune.tasks import studies_directory
 from tri_apsp.tuned.records import Space, Values
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
@@ -187,7 +187,7 @@ def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
 
 def journal_path(slug: str) -> Path:
     """Return the path of the journal of searches for the device that `slug` names."""
-    return platformdirs.user_data_path("tri_apsp", appauthor=False) / "studies" / f"{slug}.log"
+    return studies_directory() / f"{slug}.log"
 
 
 def open_journal(path: Path) -> BaseStorage:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import torch
 
 from tri_apsp import engines
@@ -242,3 +243,8 @@ def plan(settings: Settings) -> TuningPlan:
             "device; ask for less."
         )
     return TuningPlan(usable, device, settings)
+
+
+def studies_directory() -> Path:
+    """Return the directory of the journals of searches, one for each device."""
+    return platformdirs.user_data_path("tri_apsp", appauthor=False) / "studies"
