@@ -13,7 +13,6 @@ from tri_apsp.configs import Config
 from tri_apsp.dense import packed_graphs
 from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.product import product
-from tri_apsp.dense.warm_up import warmup
 from tri_apsp.dense_reachability import reachability_of
 from tri_apsp.deprecated import old_options
 from tri_apsp.device import resolve
@@ -39,6 +38,7 @@ from tri_apsp.sparse.pairs import paired_distances, paired_paths
 from tri_apsp.sparse.plan import RowMethod
 from tri_apsp.sparse.reachability import rows_of_reachability
 from tri_apsp.sparse.simple_paths import SimplePath, all_shortest_paths, shortest_simple_paths
+from tri_apsp.warm_up import warmup
 
 __all__ = [
     "Checkpoint",

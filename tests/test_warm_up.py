@@ -1,5 +1,8 @@
 """warmup: later calls compile nothing, and bad arguments are refused before anything is solved."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -77,3 +80,36 @@ def test_later_calls_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
                 tri_apsp.shortest_paths(weights, sizes=torch.full(shape[:1], 7, device="cuda"))
             weights[..., 0, 1] = -1
             tri_apsp.shortest_paths(weights)
+
+
+PREPARED = """
+import torch
+import tri_apsp
+from tri_apsp.graphs import generate
+from tri_apsp.kernels.cpu import compilation
+
+tri_apsp.warmup(torch.float32, 9, device="cpu", prepared=True, predecessors=True)
+
+def fail(cache, signature, *_):
+    raise AssertionError(f"{cache} was not warm: {signature}")
+
+compilation._Cache.load_overload = fail
+for edges in (generate("roads", 1000), generate("erdos_renyi", 500, p=0.01), torch.rand(90, 90)):
+    graph = tri_apsp.prepare(edges, dtype=torch.float32)
+    near = range(0, graph.n, 3)
+    for sources in (0, near):
+        tri_apsp.shortest_paths(graph, sources=sources, predecessors=True)
+        tri_apsp.shortest_paths(graph, sources=sources, targets=[1, 2])
+    tri_apsp.nearest(graph, near)
+    tri_apsp.paired_paths(graph, near, near)
+    tri_apsp.hops(graph)
+    tri_apsp.closeness(graph, weighted=True)
+    tri_apsp.betweenness(graph)
+    tri_apsp.accessibility(graph, [2, 3])
+"""
+
+
+@pytest.mark.slow
+def test_later_calls_of_prepared_graphs_compile_nothing() -> None:
+    """In a new process, where no kernel is loaded yet."""
+    subprocess.run([sys.executable, "-c", PREPARED], check=True, timeout=600)
