@@ -362,8 +362,8 @@ def shortest_paths(
         negative_cycles: "raise" an error if a source leads to a negative cycle; or "mark" the pairs
             with a walk through one: their distance is minus infinity (`-no_edge(dtype)` for
             integers), and all others are exact.
-        weight_error: the largest absolute error of a weight, for floats: a cycle of k edges counts
-            as negative only if it weighs less than rounding and k such errors explain.
+        weight_error: the largest absolute error of a weight of floats, in its unit: a cycle of k
+            edges counts as negative only if it weighs less than rounding and k such errors explain.
         device: where to solve: "auto", "cpu", "cuda", "cuda:1", a list of GPUs, or "all" of them.
             None: where the graph is. The distances are there too, unless `out` is elsewhere.
         memory: the bytes that the solve may take on a device, also as text such as "6GiB"; rows

@@ -435,22 +435,19 @@ def check_options(options: Options) -> None:
             "tensor."
         )
     error = options.weight_error
-    if isinstance(error, bool) or not isinstance(error, Real) or not 0 <= error < float("inf"):
+    is_number = isinstance(error, Real) and not isinstance(error, bool)
+    if not (is_number and error >= 0 and as_float_or_inf(error) < float("inf")):
         raise error_for(error, Real)(
-            f"`weight_error` must be a number from 0 on, but is {shown(error)}; give the largest "
-            "absolute error of a weight."
+            "`weight_error` must be a finite number that is not negative, but is "
+            f"{shown(error)}; give the largest absolute error of a weight."
         )
     if options.check and not options.overwrite:
         return
-    given = "they are `out`; give another tensor"
-    if not options.check:
-        given = "check=False was given; leave it out"
-    for name, is_given in (
-        ('negative_cycles="mark"', wanted == "mark"),
-        ("weight_error", error > 0),
-    ):
-        if is_given:
-            raise InputError(f"`{name}` needs checked weights that stay unchanged, but {given}.")
+    name = 'negative_cycles="mark"' if wanted == "mark" else "weight_error"
+    if wanted == "mark" or error:
+        is_out = "they are `out`; give another tensor"
+        given = is_out if options.check else "check=False was given; leave it out"
+        raise InputError(f"`{name}` needs checked weights that stay unchanged, but {given}.")
 
 
 class _Writable:

@@ -36,10 +36,14 @@ def plan_of(request: Request) -> Plan:
     Raises:
         As shortest_paths; other values are not checked.
     """
-    plan = _plan_of(request)
-    if request.left_out:
-        plan = dataclasses.replace(plan, reason=f"{plan.reason}; more devices would be slower")
-    return plan
+    return _explained(request, _plan_of(request))
+
+
+def _explained(request: Request, plan: Plan) -> Plan:
+    """Return a plan whose reason says if devices that were named are not used."""
+    if not request.unused_devices:
+        return plan
+    return dataclasses.replace(plan, reason=f"{plan.reason}; more devices would be slower")
 
 
 def _plan_of(request: Request) -> Plan:
@@ -75,7 +79,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         return dataclasses.replace(result, distances=out)
     if out is not None:
         write_distances(result.distances, out)
-    elif request.left_out:  # as of several devices
+    elif request.unused_devices:  # a caller who names several devices reads `blocks`
         return Result.in_blocks([dataclasses.replace(result, sources=torch.arange(request.n))])
     return result
 
@@ -135,7 +139,7 @@ def select(request: Request, *, read_values: bool) -> Plan:
     graph, is_dense = request.graph, request.batch is not None
     is_shared = len(request.devices) > 1
     if is_dense and not (read_values or request.needs_sparse or is_shared):
-        return _dense_plan(request)
+        return _explained(request, _dense_plan(request))
     plan = plan_of(request)
     if not isinstance(plan, DensePlan):
         return plan

@@ -88,7 +88,7 @@ class Request:
         matrix: what is solved in blocks of rows, where it was given; else None.
         block_rows_because: why it is; "" if it is not.
         devices: where it is solved; several hold blocks of rows, or share the call.
-        left_out: how many more were named, which would make the solve of one matrix slower.
+        unused_devices: how many more were named, which would make the solve of one matrix slower.
         labels: of the vertices of a graph that was read from a file.
         offsets: of packed weights.
         sources: (rows,) of int64 on the CPU; None: all vertices.
@@ -108,7 +108,7 @@ class Request:
     matrix: Matrix | None
     block_rows_because: str
     devices: tuple[torch.device, ...]
-    left_out: int
+    unused_devices: int
     labels: Labels | None
     offsets: torch.Tensor | None
     sources: torch.Tensor | None
@@ -188,9 +188,9 @@ class Request:
         )
         named = len(devices)
         if is_matrix and named > 1 and method == "auto" and budget is None and kept is None:
-            from tri_apsp.dense.device_count import helpful  # which few calls need
+            from tri_apsp.dense.device_count import helpful_devices  # which few calls need
 
-            devices = helpful(graph, devices)
+            devices = helpful_devices(graph, devices, config, dtype, predecessors=predecessors)
         if not block_rows_because:
             block_rows_because = _block_rows_because(graph, devices, is_matrix, out, budget, kept)
         is_shared = len(devices) > 1 and not block_rows_because
@@ -268,7 +268,7 @@ class Request:
             matrix=matrix,
             block_rows_because=block_rows_because,
             devices=devices,
-            left_out=named - len(devices),
+            unused_devices=named - len(devices),
             labels=labels,
             offsets=offsets,
             sources=None,

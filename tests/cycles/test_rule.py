@@ -253,6 +253,14 @@ def test_an_error_of_weights_on_several_devices_in_batches_and_for_some_sources(
                 assert not is_negative
 
 
+@pytest.mark.parametrize("wrong", [-1, math.inf, math.nan, 10**400, True, "1"])
+def test_an_error_of_weights_is_a_finite_number(wrong: Any) -> None:
+    with pytest.raises(tri_apsp.InputError, match="`weight_error` must be a finite number"):
+        tri_apsp.shortest_paths(torch.tensor([[0, -1.0], [2, 0]]), weight_error=wrong)
+    with pytest.raises(tri_apsp.InputError, match="have dtype int32"):
+        tri_apsp.shortest_paths(torch.ones(2, 2, dtype=torch.int32), weight_error=1)
+
+
 def test_a_cycle_of_exactly_the_allowance_is_not_negative() -> None:
     """It becomes one only as its vertices have potentials so large that their sums are rounded."""
     share, eps = 2.0**-51, EPS[torch.float64]

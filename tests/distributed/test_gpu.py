@@ -100,7 +100,7 @@ def test_as_many_gpus_as_help(monkeypatch):
     monkeypatch.setattr("tri_apsp.request.resolve_all", lambda devices: twice)
     weights, expected = graph_of(cases.negative_graph, torch.float32)
     result = tri_apsp.shortest_paths(weights, device="all", predecessors=True)
-    assert (result.plan.way, len(result.blocks)) == ("dense", 1)
+    assert (result.plan.way, len(result.blocks)) == ("one launch", 1)
     assert "more devices would be slower" in result.plan.reason
     assert torch.equal(result.blocks[0].distances.cpu(), expected)
     assert result.path(3, 5) == tri_apsp.shortest_paths(weights, predecessors=True).path(3, 5)
@@ -109,7 +109,9 @@ def test_as_many_gpus_as_help(monkeypatch):
     assert torch.equal(out, expected)
     assert tri_apsp.shortest_paths(weights, device="all", memory=1 << 30).plan.way == "block rows"
     large = torch.randint(1, 100, (2 * 5120, 2 * 5120), dtype=torch.int16)  # by exponents
-    assert tri_apsp.select(large, device="all").way == "dense"
+    plan = tri_apsp.select(large, device="all")
+    assert plan.way == "dense"
+    assert "more devices would be slower" in plan.reason
     assert tri_apsp.select(large + 16000, device="all").way == "block rows"
 
 

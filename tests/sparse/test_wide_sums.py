@@ -71,6 +71,27 @@ def test_the_nearest_source_may_be_too_far_away(dtype: torch.dtype, device: str)
     assert found.nearest.tolist() == [0, 0, 2, 2]
     with pytest.raises(tri_apsp.DistanceRangeError):
         tri_apsp.nearest(graph, [0])
+    assert tri_apsp.nearest(graph, [0], targets=[1]).distances.tolist() == [[half]]
+    paths = tri_apsp.nearest(graph, [0], targets=[1], predecessors=True)
+    assert paths.path(0, 1) == [0, 1]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_limits_beyond_the_range(device: str) -> None:
+    graph = roads(10_000_000, False, torch.int32, device)
+    exact = tri_apsp.shortest_paths(roads(10_000_000, False, torch.int64, device)).distances
+    limits = [INT32_END - 1, INT32_END, 2 * INT32_END, float("inf")]
+    expected = [(exact <= limit).sum(1).tolist() for limit in limits]
+    assert expected[0] != expected[2]
+    assert tri_apsp.accessibility(graph, limits).tolist() == expected
+
+
+@pytest.mark.parametrize("largest", [2**20, INT32_END // 2])
+def test_sums_of_a_path_are_not_widened_without_need(largest: int) -> None:
+    weights = torch.tensor([largest, largest - 1, largest], dtype=torch.int32)
+    ends = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    graph = sparse_graph(torch.sparse_coo_tensor(ends, weights, (3, 3), check_invariants=True))
+    assert graph.sums_dtype == torch.int32
 
 
 @pytest.mark.parametrize("method", ["auto", "dijkstra"])

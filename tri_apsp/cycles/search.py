@@ -9,7 +9,7 @@ Which cycles are negative:
   negative if the exact sum of its weights is less than -2 eps times that of their magnitudes. That
   is a cycle of negative weight in the graph of the weights w + 2 eps |w|, which the search finds.
   Sums have 106 bits: a weight that is 2^100 times lighter than another in the graph may be lost.
-- If each weight of floats may be off by e besides, the caller's `weight_error`, e is added to each.
+- With a `weight_error` e, each weight of floats may be off by e too: e is added to each.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 import os
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from queue import SimpleQueue
@@ -95,16 +95,16 @@ def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, thre
     pool = _pool(os.getpid(), threads)
     together = max(1, min(len(tasks) * _PART_WORK // work, len(tasks) // (_PARTS * threads)))
     parts = (tasks[first : first + together] for first in range(0, len(tasks), together))
-    ended_early = list[bool]()
-    running = [pool.submit(_run_each, kernel, part, ended_early) for part in parts]
+    stop = np.zeros(1, np.bool_)
+    running = [pool.submit(_run_each, kernel, part, stop) for part in parts]
     try:
         ended = SimpleQueue[Future[None]]()  # in C, see run_apart
         for task in running:
             task.add_done_callback(ended.put)
         for _ in running:
             ended.get().result()
-    finally:  # an interrupt must not leave the rest of a long product in the queue, nor of a part
-        ended_early.append(True)
+    finally:  # an interrupt must leave no part in the queue, nor run the rest of one
+        stop[0] = True
         for task in running:
             task.cancel()
 
@@ -132,11 +132,9 @@ def _pass_threads() -> int:
     return min(_PASS_THREADS, thread_count())
 
 
-def _run_each(
-    kernel: Callable[..., None], tasks: list[CpuTask], ended_early: Sequence[bool] = ()
-) -> None:
+def _run_each(kernel: Callable[..., None], tasks: list[CpuTask], stop: Array | None = None) -> None:
     for arguments in tasks:
-        if ended_early:
+        if stop is not None and stop[0]:
             return
         kernel(*arguments)
 

@@ -147,18 +147,19 @@ class SparseGraph:
 
     @cached_property
     def farthest(self) -> float | int:
-        """An upper bound of the magnitude of the weight of a path, which leaves each vertex once at
-        most.
+        """An upper bound of the magnitude of the weight of a path, which leaves all vertices but
+        its last once at most.
         """
         most = max(1, self.n - 1) * max(self.heaviest, -self.lowest)
-        # Mostly enough, even beside negative weights; and larger sums of int64 would wrap.
+        # Far below the end of the dtype, a closer bound is not needed; from 2^63 on, the sum below
+        # would wrap.
         is_enough = 4 * most <= largest_distance(self.dtype) or most >= 2**63
         if is_enough or self.dtype.is_floating_point:
             return most
         lists = self.by_source
         heaviest = lists.weights.new_zeros(self.n)
         heaviest.scatter_reduce_(0, lists.owners(), lists.weights.abs(), "amax")
-        return int(heaviest.sum(dtype=torch.int64))
+        return min(most, int(heaviest.sum(dtype=torch.int64) - heaviest.min()))
 
     @property
     def sums_fit(self) -> bool:

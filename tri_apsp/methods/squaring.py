@@ -35,7 +35,7 @@ class Squaring(Method):
                 observer.step(batch * n**3, current)
                 if torch.equal(current, target):
                     break
-        finally:  # what shows a negative cycle too, of which the observer raises an error
+        finally:  # also where the observer raises: its caller reads a negative cycle from d
             if current is not d:
                 engine.copy((d, current))
 

@@ -229,15 +229,15 @@ def shared_accessibility(
     given_limits = as_vector(limits, "limits")
     asked = given_limits.tolist() if isinstance(given_limits, torch.Tensor) else given_limits
     several: Sequence[float] = asked if isinstance(asked, Sequence) else [asked]
-    most = torch.tensor(
-        [limit_of(limit, given.dtype, "limits") for limit in several], dtype=given.dtype
-    )
+    for limit in several:
+        limit_of(limit, given.dtype, "limits")
     farthest = farthest_of(max(several), given.dtype) if len(several) else None
     plan = plan_sparse(given, reason="rows are compared in blocks", limit=farthest)
     solver = SparseSolver(settle(given, plan))
+    dtype = given.dtype if solver.direct_sweeps is None else given.sums_dtype
+    most = torch.tensor([limit_of(limit, dtype, "limits") for limit in several], dtype=dtype)
     if solver.direct_sweeps is not None:
         part, from_source = share.of(given.n), not to_vertex
-        most = most.to(given.sums_dtype)
         found = solver.direct_sweeps.within(most, amounts, from_source=from_source, part=part)
     else:
         found = _within(solver, given, most, amounts, share, to_vertex=to_vertex)

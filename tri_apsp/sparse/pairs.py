@@ -109,7 +109,7 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
     has_order = isinstance(given, PreparedGraph) and given.sweeps is not None
     solver, rows, *places = _solver(given, starts, ends, predecessors=not has_order)
     if solver.direct_sweeps is not None:
-        if given.sums_dtype != given.dtype:  # as without an order
+        if given.sums_dtype != given.dtype:  # which may not fit; without an order that raises too
             sums = solver.direct_sweeps.pairs(starts, ends, float("inf"))
             raise_unfit(in_dtype(sums, given.dtype)[1], given.dtype)
         return solver.direct_sweeps.paths(starts, ends)

@@ -108,6 +108,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     n, vertices, limit = graph.n, torch.unique(plan.sources), plan.limit
     plan, sweeps = settle_nearest(graph, plan)
     ran, pred, cycle = plan, None, None
+    unfit: torch.Tensor | None = None
     if sweeps is not None:
         row, place = sweeps.nearest(vertices)
         if limit is not None:
@@ -115,8 +116,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
             row, place = row.masked_fill(beyond, no_edge(row.dtype)), place.masked_fill(beyond, -1)
         none = place < 0
         nearest = vertices.to(place.device)[place.clamp(min=0)].masked_fill(none, -1)
-        distances, unfit = in_dtype(row[None], graph.dtype)
-        raise_unfit(unfit, graph.dtype)
+        distances = row[None]
     elif (
         plan.method == "dijkstra"
         and graph.device.type == "cpu"
@@ -139,7 +139,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         )
         settled = settle(graph.with_source(vertices), further, n)  # no cycle has the further vertex
         solver = SparseSolver(settled)
-        found, pred, _ = solver.solve(solver.sources)
+        found, pred, unfit = solver.solve_unchecked(solver.sources)
         assert pred is not None
         distances, pred = (x[:, :n].contiguous() for x in (found, pred))
         pred.masked_fill_(pred == n, -1)
@@ -147,7 +147,11 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         ran = dataclasses.replace(plan, method=settled.plan.method, engine=settled.plan.engine)
         pred, cycle = pred if plan.options.predecessors else None, settled.negative_cycle
     if plan.targets is not None:
-        distances = distances[:, plan.targets.to(distances.device)]
+        columns = plan.targets.to(distances.device)
+        distances = distances[:, columns]
+        unfit = None if unfit is None else unfit[:, columns]
+    distances, too_far = in_dtype(distances, graph.dtype)
+    raise_unfit(unfit if too_far is None else too_far, graph.dtype)
     return Result(distances, ran, pred, cycle, vertices, nearest)
 
 
