@@ -26,9 +26,11 @@ os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts re
 store._CHECKOUT = Path(_NOTHING.name)
 _TESTS = Path(__file__).parent
 # The tiers of whole folders; files and tests give the marker `compiled` themselves.
-_TIERS = dict.fromkeys(("tune", "reports", "bench", "papers"), "tools") | dict.fromkeys(
-    ("docs", "packaging"), "packaging"
-)
+_TIERS = {
+    **dict.fromkeys(("tune", "reports", "bench", "papers"), "tools"),
+    **dict.fromkeys(("docs", "packaging"), "packaging"),
+    "peers": "slow",
+}
 # GPU memory that a worker keeps for its next test: 16 of them leave most of a GPU of 80 GB to the
 # tests that need much.
 _KEPT_BYTES = 1 << 30

@@ -23,8 +23,8 @@ def names(requirements: list[str]) -> list[str]:
 def test_extras():
     assert not {"triton", "matplotlib", "networkx"} & {*names(PROJECT["dependencies"])}
     for name, requirements in EXTRAS.items():
-        # The tests have what every extra installs, but for those of the site and of a release.
-        assert {*requirements} <= {*EXTRAS["test"]} or name in ("docs", "release")
+        # `test` has what every extra installs, but for those that only .ci/run installs.
+        assert {*requirements} <= {*EXTRAS["test"]} or name in ("docs", "peers", "release")
         assert f"| `{name}` |" in START
 
 
