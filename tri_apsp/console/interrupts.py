@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from threading import Timer
+from threading import Timer, main_thread
 
 INTERRUPTED = 130
 
@@ -51,7 +51,7 @@ def terminated_as_interrupted() -> Iterator[None]:
 
     def show(discarded: "sys.UnraisableHookArgs") -> None:
         if isinstance(discarded.exc_value, KeyboardInterrupt):
-            Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
+            Timer(0.05, _interrupt_main_thread).start()
         else:
             hook(discarded)
 
@@ -61,6 +61,14 @@ def terminated_as_interrupted() -> Iterator[None]:
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt_main_thread() -> None:
+    """Raise SIGINT in the main thread, so that a wait of it ends too, where the system can."""
+    if sys.platform == "win32":
+        signal.raise_signal(signal.SIGINT)
+    else:
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
 
 
 def interrupted() -> int:
