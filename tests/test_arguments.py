@@ -10,6 +10,7 @@ from numpy.lib.format import open_memmap
 
 import tri_apsp
 from tri_apsp.errors import ApspError
+from tri_apsp.graphs import DenseGraph, cast_weights
 
 INF = float("inf")
 WEIGHTS = np.array([[0, 3, INF, 9], [INF, 0, 1, 2], [2, INF, 0, 1], [1, 1, 1, 0]], np.float32)
@@ -83,6 +84,28 @@ def test_no_copy():
     array = read_only(WEIGHTS, None)
     request = tri_apsp.api.Request.of(array)
     assert request.weights.data_ptr() == array.ctypes.data
+
+
+def test_arrays_are_not_shared_with_results():
+    """A write to a result leaves the data of the caller as they are."""
+    array, vertices = read_only(WEIGHTS, None), read_only(np.array([0, 2]), None)
+    graph = DenseGraph(array)
+    assert (graph.edges, graph.to_weights(torch.float64).tolist()) == (
+        DenseGraph(TENSOR).edges,
+        DenseGraph(TENSOR).to_weights(torch.float64).tolist(),
+    )
+    assert len(list(graph.blocks())) == 1
+    found = tri_apsp.shortest_paths(array, sources=vertices, targets=vertices)
+    cast = cast_weights(array, graph.natural_dtype)
+    for tensor, given in (
+        (graph.weights, array),
+        (cast, array),
+        (found.sources, vertices),
+        (found.targets, vertices),
+    ):
+        assert tensor.tolist() == given.tolist()
+        assert tensor.data_ptr() != given.ctypes.data
+    assert cast_weights(TENSOR, TENSOR.dtype) is TENSOR
 
 
 def test_batches_of_arrays():
@@ -184,7 +207,9 @@ def test_sizes(size, count):
     ("size", "message"),
     [
         ("40 apples", "`memory` must be a number of bytes such as 6GiB, but is '40 apples'"),
-        ("", "but is ''"),
+        ("", "but is ''; give bytes, such as 4096"),
+        ("4i", "but is '4i'"),
+        ("5ib", "but is '5ib'"),
         ("0.1b", "`memory` must be at least 1, but is 0"),
         (0, "`memory` must be at least 1, but is 0"),
         (0.5, '`memory` must be an integer, but is 0.5; give bytes, such as .* or "6GiB"'),

@@ -49,6 +49,7 @@ Vertices: TypeAlias = int | Sequence[int] | torch.Tensor | npt.NDArray[Any]
 """A vertex, or several; a column of pandas too, which no annotation names."""
 
 Numbers: TypeAlias = Sequence[float] | torch.Tensor | npt.NDArray[Any]
+"""Several numbers; a column of pandas too, which no annotation names."""
 
 SIZE_DTYPES = (torch.int32, torch.int64)
 """The dtypes of sizes and offsets that a caller may give."""
@@ -358,16 +359,17 @@ def byte_count(size: Any, name: str) -> int:
         InputTypeError: for another type.
         InputError: for another text, and for less than a byte.
     """
+    remedy = 'give bytes, such as 4096 or "6GiB"'
     if isinstance(size, str):
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", size.strip().lower())
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?", size.strip().lower())
         if found is None:
             raise InputError(
-                f"`{name}` must be a number of bytes such as 6GiB, but is {shown(size)}; give one."
+                f"`{name}` must be a number of bytes such as 6GiB, but is {shown(size)}; {remedy}."
             )
         number, prefix, binary = found.groups()
         base = 1024 if binary else 1000
         size = int(Fraction(number) * base ** " kmgt".index(prefix or " "))
-    return as_integer(size, name, 1, 'give bytes, such as 2**30 or "6GiB"')
+    return as_integer(size, name, 1, remedy)
 
 
 def as_float_or_inf(number: float) -> float:
@@ -451,8 +453,8 @@ def check_options(options: Options) -> None:
 
 
 class _Writable:
-    """The memory of an array, for NumPy, as if it could be written: torch, which has no read-only
-    tensors, warns of others.
+    """Presents the memory of a read-only array to NumPy as writable: torch.from_numpy warns of
+    read-only arrays.
     """
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
@@ -462,11 +464,14 @@ class _Writable:
 
 
 def as_tensor(value: Any, name: str) -> Any:
-    """Return an array of NumPy as a tensor, which shares its memory where torch can, and is not to
-    be written; anything else as it is.
+    """Return an array of NumPy as a tensor; any other value as it is.
+
+    The tensor shares the memory of the array where torch can, also of a read-only one, where a
+    write may end the process. So nothing writes to it, and no public function returns it.
 
     Raises:
-        InputError: an array with a mask, or of a dtype that torch does not have.
+        InputError: an array with a mask.
+        InputTypeError: an array of a dtype that torch does not have.
     """
     if not isinstance(value, np.ndarray):
         return value
@@ -489,8 +494,11 @@ def as_tensor(value: Any, name: str) -> Any:
 
 
 def as_vector(values: Any, name: str) -> Any:
-    """Return an array, or a column of pandas by position, whose labels do not count, as a tensor;
-    anything else as it is.
+    """Return an array, or a column of pandas, as as_tensor does; an array of objects as a list; any
+    other value as it is. The labels of a column do not count, only its order.
+
+    Raises:
+        InputError, InputTypeError: as as_tensor.
     """
     if not hasattr(values, "__array__") or isinstance(values, (torch.Tensor, np.generic)):
         return values
@@ -500,10 +508,12 @@ def as_vector(values: Any, name: str) -> Any:
 
 
 def check_tensor(value: object, name: str) -> torch.Tensor:
-    """Return an argument that is a dense tensor on the CPU or a GPU, or an array as one.
+    """Return an argument that is a dense tensor on the CPU or a GPU, or an array as as_tensor
+    returns it.
 
     Raises:
-        InputError: it is something else.
+        InputError: a sparse tensor, one on another device, or as as_tensor.
+        InputTypeError: it is something else.
     """
     value = as_tensor(value, name)
     if not isinstance(value, torch.Tensor):
@@ -582,7 +592,8 @@ def as_indices(values: Any, name: str, count: int, device: torch.device) -> torc
         )
     if found.layout != torch.strided or found.dim() != 1:
         raise InputError(f"{rule}, but is {shown(found)}; give it as one list.")
-    found = found.to(torch.int64)  # a narrow dtype may not hold `count`
+    # A narrow dtype may not hold `count`; a result keeps the copy.
+    found = found.to(torch.int64, copy=True)
     lowest, highest = found.aminmax() if found.numel() else (0, -1)
     if lowest < 0 or highest >= count:
         wrong = found[(found < 0) | (found >= count)][0]

@@ -28,13 +28,13 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights
 
     Args:
         weights: (n, n) or (batch, n, n), float32, float64, int16, int32, int64 or bool, in which
-            True is an edge of weight 1; on any device.
+            True is an edge of weight 1; on any device. An array of NumPy too.
         dtype: one of the first five dtypes.
         name: what error messages call the weights.
 
     Returns:
-        A new contiguous tensor of the same shape on the same device, or `weights` itself if it has
-        `dtype` already. A float is rounded to the nearest float of `dtype`.
+        A new contiguous tensor of the same shape on the same device, or `weights` itself if it is a
+        tensor of `dtype`. A float is rounded to the nearest float of `dtype`.
 
     Warns:
         RoundingWarning: once, if an integer is not exact in `dtype`.
@@ -48,14 +48,16 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights
     Cost:
         Two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
-    weights = check_tensor(weights, name)
+    given, weights = weights, check_tensor(weights, name)
     if weights.dtype == torch.bool:
         check_square(weights, name)
     else:
         check_dense(weights, name)
     no_edge(dtype)  # refuses an unsupported dtype
     if weights.dtype == dtype:
-        return weights
+        if weights is given:
+            return weights
+        return weights.clone(memory_format=torch.contiguous_format)
     n = weights.shape[-1]
     check_memory(n, weights.shape[0] if weights.ndim == 3 else 1, dtype, weights.device)
     if weights.dtype == torch.bool:
@@ -176,8 +178,8 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
         )
 
 
-def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
-    """Check that a tensor is a dense weight matrix, or a batch of them.
+def check_dense(weights: torch.Tensor, name: str = "weights") -> torch.Tensor:
+    """Return dense weights, one matrix or a batch, that are checked; an array as as_tensor does.
 
     Args:
         weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64.
@@ -194,6 +196,7 @@ def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
     check_square(weights, name)
     batch = weights if weights.ndim == 3 else weights[None]
     check_values(batch, name, value_range(batch, no_edge(weights.dtype)))
+    return weights
 
 
 def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:

@@ -174,7 +174,8 @@ class DenseGraph:
     """A graph given by its weights: `weights[i, j]` is the weight of the edge i -> j, or no_edge.
 
     Args:
-        weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied.
+        weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied,
+            unless they are an array of NumPy.
         labels: what messages and results call the vertices; None: 0 to n - 1.
         name: what messages call the weights.
 
@@ -196,11 +197,13 @@ class DenseGraph:
     name: str = "weights"
 
     def __post_init__(self) -> None:
-        check_dense(self.weights, self.name)
-        if self.weights.ndim != 2:
+        weights = check_dense(self.weights, self.name)
+        if weights is not self.weights:
+            object.__setattr__(self, "weights", weights.clone())
+        if weights.ndim != 2:
             raise InputError(
                 f"`{self.name}` of one graph must have shape (n, n), but have "
-                f"{tuple(self.weights.shape)}; take one of the batch."
+                f"{tuple(weights.shape)}; take one of the batch."
             )
         if self.labels is None:
             object.__setattr__(self, "labels", range(self.n))
