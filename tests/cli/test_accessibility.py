@@ -35,6 +35,11 @@ def test_all_vertices_by_default(cli, five, tmp_path):
     assert (found["mean"], found["largest"]) == ([1.8, 2.2], [3, 3])
 
 
+def test_a_limit_of_inf(cli, five):
+    found = cli("accessibility", five, "--limits", 3, "inf", "--json").json
+    assert (found["limits"], found["largest"][0]) == ([3, None], 3)
+
+
 def test_a_graph_without_vertices(cli, save):
     graph = save("g.gr", "p sp 0 0\n")
     assert cli("accessibility", graph, "--limits", 1).out == "vertex,1\n"
@@ -46,11 +51,15 @@ def test_a_graph_without_vertices(cli, save):
     [
         ("", "required: --limits"),
         ("--limits -1", "--limits must be a number that is not negative, but is -1.0"),
-        ("--limits 1 --values {0}", "a number after a vertex of the graph, one of the 3 from New"),
+        (
+            "--limits 1 --values {0}",
+            "must hold a vertex and a finite number, with vertices one of the 3 from New York to",
+        ),
+        ("--limits 1 --values {2}", "but line 1 of {2} is 'Rome,1_0'; correct"),
         ("--limits 1 --values {1}", "but line 1 of {1} is 'Rome,inf'; correct or remove it"),
     ],
 )
 def test_refused(refused, save, words, part):
     graph = save("g.csv", NAMES)
-    files = save("x.txt", "Rome,x\n"), save("inf.txt", "Rome,inf\n")
+    files = [save(f"{value}.txt", f"Rome,{value}\n") for value in ("x", "inf", "1_0")]
     refused([part.format(*files)], "accessibility", graph, *words.format(*files).split())

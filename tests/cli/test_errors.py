@@ -167,6 +167,15 @@ def test_arguments(refused, save, tmp_path, monkeypatch, words, status, parts):
     refused(parts, *words.split(), status=status)
 
 
+def test_a_warning_names_the_options_that_end_it(cli, save):
+    path = save("g.csv", "follower,followed\na,b\nb,c\n")
+    assert "give --header if it names the columns, or --no-header if" in cli("solve", path).err
+    assert cli("solve", path, "--no-header", "--json").json["n"] == 5
+    error = cli("solve", save("w.csv", ",a,b\na,0,3\nb,3,0\n"), "--base", 0).err
+    assert error.endswith("leave it out, or give --no-matrix.\n")
+    assert in_options("`weight_error`") == "--weight-error"
+
+
 def test_errors_name_the_options_of_the_command(cli, save):
     graph = save("s.gr", FIVE)
     for words, part in (

@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,6 +117,15 @@ def test_a_list_of_edges_takes_no_matrix_in_npz(tmp_path):
     assert columns(found) == (10**7, [0, 3], [1, 0], [4, 2])
 
 
+def test_parallel_edges_in_npz(tmp_path):
+    """SciPy would add them up."""
+    ends = np.array([3, 0, 3, 0]), np.array([1, 2, 1, 0])
+    write_graph(EdgeList(4, *ends, np.array([5, 7, 3, -1])), tmp_path / "g.npz")
+    written = scipy.sparse.load_npz(tmp_path / "g.npz").tocoo()
+    assert written.data.tolist() == [7, 3, -1]
+    assert written.toarray()[[0, 3, 0], [2, 1, 0]].tolist() == [7, 3, -1]
+
+
 # One graph in each format of text, with a place for a comment or a name that is not ASCII.
 LATIN = {
     "gr": "c é\np sp 2 1\na 1 2 5\n",
@@ -175,7 +185,7 @@ class Stream:
         ),
         (Stream(b" \n"), {"format": "gr"}, "line 1 is ''", False),
         ("g.txt", {"format": "dimacs"}, "must be one of gr, mtx", False),
-        ("g.net", {}, "igraph.Graph.Read_Pajek(path).write_graphml(", False),
+        ("g.net", {}, "g.net is not; call igraph.Graph.Read_Pajek(path)", False),
         (Stream(b"*Vertices 2"), {"format": "net"}, "igraph.Graph.Read_Pajek(path)", False),
         ("g.txt", {"base": "0"}, "`base` must be an integer, but is '0'", True),
         ("g.txt", {"base": True}, "`base` must be an integer, but is True", True),

@@ -119,6 +119,17 @@ def test_loops_of_metis(save, text):
     assert found.tolist() == [[0, 1, INF], [1, 0, 1], [INF, 1, 0]]
 
 
+TSP = "DIMENSION : 2\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="edge" attr.name="weight" attr.type="double"/>
+<graph edgedefault="directed"><node id="a"/><node id="b"/>
+<edge source="a" target="b"><data key="d0">{}</data></edge></graph></graphml>
+"""
+GML = """graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "b" ]
+edge [ source 0 target 1 weight {} ] ]
+"""
+
+
 @pytest.mark.parametrize("extension", ["graphml", "gml"])
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
 def test_what_networkx_writes(tmp_path, refuses, extension, kind):
@@ -142,8 +153,45 @@ def test_what_networkx_writes(tmp_path, refuses, extension, kind):
     path.write_text(
         text := {"gml": "graph [ ]", "graphml": "<graphml><graph/></graphml>"}[extension]
     )
-    with refuses("each node of"):
+    with refuses("a graph must have nodes, but that of", "has none; add them."):
         load_graph(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.graphml", "<graphml><graph><node id='a'/><node/><node/></graph></graphml>"),
+        ("g.gml", 'graph [ node [ id 0 label "a" ] node [ label "b" ] node [ ] ]'),
+    ],
+)
+def test_nodes_without_an_id(save, refuses, name, text):
+    with refuses("each node of", "must have an id that no other has, but 2 of 3 do not; correct"):
+        load_graph(save(name, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.graphml", GRAPHML.replace("double", "string")),
+        ("g.graphml", GRAPHML.replace(' attr.type="double"', "")),
+        ("g.gml", GML.replace("{}", '"{}"')),
+    ],
+)
+def test_a_weight_that_only_some_edges_have(save, refuses, name, text):
+    """Its type does not matter."""
+    edge = "edge [ source 1 target 0 ] ]" if name == "g.gml" else '<edge source="b" target="a"/></g'
+    end = text.rindex("]") if name == "g.gml" else text.index("</graph>")
+    text = text[:end] + edge + text[end + (1 if name == "g.gml" else 3) :]
+    with refuses("must have the attribute 'weight', but that from b to a does not; add it."):
+        load_graph(save(name, text.format(5)))
+
+
+def test_attributes_are_named_whole(save, refuses):
+    names = [f"attribute_of_edges_{place}" for place in range(7)]
+    edge = " ".join(f"{name} 1" for name in names)
+    text = GML.replace("weight {}", edge)
+    with refuses(f"in `columns`: {', '.join(names[:5])}, ..."):
+        load_graph(save("g.gml", text), columns="weight")
 
 
 def test_edges_without_numbers_weigh_1(tmp_path):
@@ -178,7 +226,7 @@ def test_graphml_is_read_as_it_is_written(save, refuses):
         load_graph(save("g.graphml", text.replace('target="b"', 'target="c"')))
     with refuses("each node of", "1 of 2 do not"):
         load_graph(save("g.graphml", text.replace('id="b"', 'id="a"')))
-    with refuses("one graph without hyperedges, but", "holds 2 with 0"):
+    with refuses("one graph and no hyperedge, but", "holds 2 graphs and 0 hyperedges; keep one"):
         load_graph(save("g.graphml", text.replace("</graphml>", "<graph/></graphml>")))
     with refuses("must have the attribute 'weight', but that from b to a does not; add it."):
         edge = '<edge source="b" target="a"/></graph>'
@@ -211,15 +259,6 @@ def test_gml_is_read_as_it_is_written(save, labels, expected):
     assert listed(found) == [(0, 1, 2.5e-7), (0, 1, 5), (0, 1, 3e20), (1, 2, 1)]
 
 
-TSP = "DIMENSION : 2\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"
-GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
-<key id="d0" for="edge" attr.name="weight" attr.type="double"/>
-<graph edgedefault="directed"><node id="a"/><node id="b"/>
-<edge source="a" target="b"><data key="d0">{}</data></edge></graph></graphml>
-"""
-GML = """graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "b" ]
-edge [ source 0 target 1 weight {} ] ]
-"""
 # A file with one edge of a weight.
 OF_WEIGHT = [
     ("t.tsp", TSP + "EDGE_WEIGHT_SECTION\n{}\n"),

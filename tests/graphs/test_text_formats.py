@@ -191,6 +191,7 @@ BAD = [
     ("g.csv", "u;v;w\nUlm;Bonn;5,5\n", "; write fractions with a point."),
     ("g.txt", "Ulm, Bonn, 5\n", "has more; give `format='csv'`"),
     ("g.txt", "New York;Bonn;5\n", "has more; give `format='csv'`"),
+    ("g.csv", "1;2\t3\n", "has more; write fields with a separator in quotes."),
     ("g.txt", "3\n3\n0 1 5\n1 2 3\n", "or remove both lines if they count vertices and edges"),
     ("g.csv", "from,to,weight\n", "need the number of vertices"),
     ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
@@ -218,7 +219,7 @@ BAD = [
             "2 1\n2\n" + "9" * 5000 + "\n",
         )
     ),
-    ("g.graph", "2 1 1\n2 1_0\n1 1_0\n", "must be numbers, but one is not"),
+    ("g.graph", "2 1 1\n2 1_0\n1 1_0\n", "must be numbers, but one is not ('1_0')"),
     ("g.mtx", f"{COORDINATE} real general\n2 2\n1 2 3\n", "`rows columns entries` for coordinate"),
     ("g.mtx", f"{ARRAY} real general\n2 2 1\n1 2 3\n", "or `rows columns` for array, but"),
 ]
@@ -461,9 +462,7 @@ def test_names_that_only_the_first_row_has(save, text, options, warns):
         graph = load_graph(save("g.csv", text), **options)
     assert graph.edges == text.count("\n")  # no row is dropped
     messages = [str(each.message) for each in caught]
-    assert ["counts as an edge" in each and "`header=True`" in each for each in messages] == [
-        True
-    ] * warns
+    assert ["or `header=False` if it is an edge." in each for each in messages] == [True] * warns
 
 
 @pytest.mark.parametrize(
@@ -482,6 +481,21 @@ def test_a_remedy_reads_the_file(save, refuses, text, options, remedy):
     with refuses(f"; correct it, or give {words}"):
         load_graph(path, **options)
     assert listed(load_graph(path, **options, **remedy))[0][2] in (3, 5)
+
+
+def test_remedies_of_a_long_file(save, refuses):
+    """They are tried on its beginning, and matrices as a whole."""
+    path = save("g.txt", "follower followed since\n" + "a b 1\n" * 3000)
+    with refuses("give `header=True`"):
+        load_graph(path)
+    rows = [" ".join(str(abs(row - column)) for column in range(1100)) for row in range(1100)]
+    with refuses("give `columns='1,2,3'`, or `matrix=True`"):
+        load_graph(save("m.txt", "\n".join(rows)))
+
+
+def test_tabs_in_names(save):
+    matrix = load_graph(save("g.txt", '"a\tb" c\n0 1\n1 0\n'), matrix=True)
+    assert list(matrix.labels) == ["a\tb", "c"]
 
 
 @pytest.mark.parametrize("name", ["g.csv", "g.tsv", "g.txt"])

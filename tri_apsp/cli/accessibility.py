@@ -1,6 +1,7 @@
 """python -m tri_apsp accessibility"""
 
 import argparse
+import math
 from functools import partial
 
 import torch
@@ -9,7 +10,7 @@ from tri_apsp.api import accessibility
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import values_in
 from tri_apsp.cli.graph import Problem, as_number
-from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SPARSE_DTYPE
+from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SEPARATED, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
 from tri_apsp.graphs.write import vertex_lines
 
@@ -31,8 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--values",
             **FILE,
             help="file of what is reached, such as jobs: a vertex, by its number or name in GRAPH, "
-            "and a number per line, separated by a comma, a tab or blanks; those of one vertex add "
-            "up, others count 0; default: 1 for each vertex",
+            f"and a number per line, {SEPARATED}; those of one vertex add up, others count 0; "
+            "default: 1 for each vertex",
         ),
         option(
             "--to-vertex",
@@ -46,8 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "summary"
         ),
         json_of(
-            "n, edges, limits, to_vertex, device, dtype, mean and largest (of the sums of each "
-            f"limit; null without a vertex), seconds ({SECONDS})"
+            "n, edges, limits (null for inf), to_vertex, device, dtype, mean and largest (of the "
+            f"sums of each limit; null without a vertex), seconds ({SECONDS})"
         ),
     )
     parser.epilog = (
@@ -64,16 +65,15 @@ def run(args: argparse.Namespace) -> None:
     call = partial(accessibility, problem.graph, args.limits, values, to_vertex=args.to_vertex)
     sums, seconds = problem.timed(call)
     limits = [as_number(limit, torch.float64) for limit in args.limits]
-    if not problem.has_summary(
-        sums, "accessibility", partial(vertex_lines, sums, list(map(str, limits)), problem.labels)
-    ):
+    lines = partial(vertex_lines, sums, list(map(str, limits)), problem.labels)
+    if not problem.write_or_print(sums, "accessibility", lines):
         return
     is_empty = not sums.numel()
     mean = [None if is_empty else row.mean().item() for row in sums]
     largest = [None if is_empty else row.max().item() for row in sums]
     problem.show(
         {
-            "limits": limits,
+            "limits": [limit if math.isfinite(limit) else None for limit in limits],
             "to_vertex": args.to_vertex,
             **problem.place,
             "mean": mean,

@@ -16,7 +16,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.labels import Labels, vertex_of
-from tri_apsp.graphs.text import QUOTED, Text, fields
+from tri_apsp.graphs.text import QUOTED, Text, fields, parse_fields, separator
 from tri_apsp.messages import one_line, shown
 
 P = TypeVar("P", str, Path)
@@ -97,7 +97,7 @@ def vertices_in(text: Text, labels: Labels, option: str) -> list[int]:
         InputError: for a line that is no label of the graph, and if there is none.
     """
     vertex = partial(vertex_of, labels, name=option)
-    return [row[0] for row in _rows(text, labels, option, "one vertex", vertex)]
+    return [row[0] for row in _rows(text, labels, option, "one vertex of the graph,", vertex)]
 
 
 def pairs_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[int]]:
@@ -108,7 +108,7 @@ def pairs_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[i
         InputError: for a line that is not two labels of the graph, and if there is none.
     """
     vertex = partial(vertex_of, labels, name=option)
-    rows = _rows(text, labels, option, "two vertices", vertex, vertex)
+    rows = _rows(text, labels, option, "two vertices of the graph,", vertex, vertex)
     return [source for source, _ in rows], [target for _, target in rows]
 
 
@@ -120,13 +120,14 @@ def values_in(text: Text, labels: Labels, option: str) -> list[float]:
         InputError: for a line that is not a label of the graph and a number, and if there is none.
     """
     vertex, values = partial(vertex_of, labels, name=option), [0.0] * len(labels)
-    for place, value in _rows(text, labels, option, "a number after a vertex", vertex, _number):
+    what = "a vertex and a finite number, with vertices"
+    for place, value in _rows(text, labels, option, what, vertex, _number):
         values[place] += value
     return values
 
 
 def _number(field: str) -> float:
-    if not math.isfinite(value := float(field)):
+    if not math.isfinite(value := float(parse_fields("a line", [field], field)[0])):
         raise ValueError
     return value
 
@@ -138,13 +139,15 @@ def _rows(
     what: str,
     *kinds: Callable[[str], Any],
 ) -> list[list[Any]]:
-    """Return the fields of each line that is no comment; a line has one of each kind, `what` for
-    messages.
+    """Return the fields of each line that is no comment.
+
+    Args:
+        what: the rule of a line, for messages, which name the vertices after it.
+        kinds: those of the fields, which return one or raise ValueError.
     """
     if not len(labels):
         vertex_of(labels, "", option)  # raises
-    first = QUOTED.sub("", next((line for _, line in text.rows()), ""))
-    delimiter = next((one for one in ("\t", ",", ";") if one in first), None)
+    delimiter = separator(text, ",", or_blanks=True) if len(kinds) > 1 else None
     rows = list[list[Any]]()
     for number, line in text.rows():
         given = line.strip()
@@ -157,8 +160,8 @@ def _rows(
             among = "" if isinstance(labels, range) else f"one of the {len(labels)} "
             ends = one_line(f"{among}from {labels[0]} to {labels[len(labels) - 1]}", 100)
             raise InputError(
-                f"each line of {option} must hold {what} of the graph, {ends}, but line {number} "
-                f"of {text.name} is {shown(line)}; correct or remove it."
+                f"each line of {option} must hold {what} {ends}, but line {number} of {text.name} "
+                f"is {shown(line)}; correct or remove it."
             )
         rows.append(row)
     if not rows:

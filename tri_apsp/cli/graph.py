@@ -223,7 +223,7 @@ class Problem:
             fields: the lines of text before these.
             nouns: what is reachable, one and several.
         """
-        if not self.has_summary(distances, "distances", lines):
+        if not self.write_or_print(distances, "distances", lines):
             return
         figures = summarise(distances.view(len(distances), -1))
         shown = {f"reachable_{nouns[1]}": figures["reachable_pairs"]}
@@ -231,11 +231,11 @@ class Problem:
         reachable = describe_distances(figures, distances.numel(), *nouns)
         self.show({**facts, **shown}, [*fields, *reachable])
 
-    def has_summary(
+    def write_or_print(
         self, values: torch.Tensor, name: str, lines: Callable[[], Iterator[str]]
     ) -> bool:
         """Write values, called `name` in a .npz, to the file of --out; without --out and --json,
-        print the lines of a .csv instead, and return False.
+        print the lines of a .csv instead. Return whether a summary follows: not after these lines.
         """
         if self.args.out is not None:
             write_values(values, self.args.out, name, lines())

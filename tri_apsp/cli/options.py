@@ -1,5 +1,6 @@
 """The options that several commands on a graph take, each described once."""
 
+from argparse import BooleanOptionalAction
 from pathlib import Path
 
 from tri_apsp.configs import current_method
@@ -16,6 +17,9 @@ MARK = "--negative-cycles mark"
 
 ENDINGS = f"the name ends in one of {', '.join(DISTANCE_FORMATS)}"
 """Of files of distances, for help texts."""
+
+SEPARATED = "separated by a comma, a tab, a semicolon or blanks, the same in all lines"
+"""Of the fields in a file of vertices, for help texts."""
 
 GRAPH = (
     option(
@@ -43,14 +47,12 @@ GRAPH = (
     ),
     option(
         "--header",
-        action="store_true",
-        default=None,
+        action=BooleanOptionalAction,
         help="the first row of a text file is no edge; above a matrix, it holds labels",
     ),
     option(
         "--matrix",
-        action="store_true",
-        default=None,
+        action=BooleanOptionalAction,
         help="the text file holds a matrix, not an edge list",
     ),
     option(
@@ -100,7 +102,8 @@ WEIGHT_ERROR = option(
     type=float,
     default=0.0,
     metavar="E",
-    help="largest absolute error of a weight: a cycle of k edges is negative only below -k E",
+    help="largest absolute error of a weight: a cycle of k edges counts as negative only if it "
+    "weighs less than -k E (and rounding)",
 )
 FILE = option(type=Path, metavar="FILE").settings
 """What options that name a file have in common."""

@@ -7,7 +7,7 @@ from tri_apsp.api import paired_distances, shortest_paths
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import pairs_in
 from tri_apsp.cli.graph import Problem
-from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, LIMIT, OUT, SPARSE_DTYPE
+from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, LIMIT, OUT, SEPARATED, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.write import pair_lines, table_lines
@@ -21,7 +21,7 @@ _PAIRS = option(
     "--pairs",
     **FILE,
     help="file of pairs, whose distances are computed instead of a table: a source and a target "
-    "per line, separated by a comma, a tab, a semicolon or blanks, the same in all lines",
+    f"per line, {SEPARATED}",
 )
 
 

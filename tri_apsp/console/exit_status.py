@@ -40,7 +40,10 @@ _OPTIONS = {
         )
     },
     "negative_cycles": "--negative-cycles",
+    "weight_error": "--weight-error",
     "directed": "--undirected",
+    "header=False": "--no-header",
+    "matrix=False": "--no-matrix",
 }
 
 
@@ -49,6 +52,7 @@ def in_options(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, value = found.groups()
+        name = f"{name}={value}" if f"{name}={value}" in _OPTIONS else name
         if name not in _OPTIONS:
             return found[0]
         return _OPTIONS[name] + (f" {value}" if value not in (None, "True", "False") else "")

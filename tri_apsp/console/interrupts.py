@@ -78,7 +78,9 @@ def interrupted() -> int:
 
 
 def say(message: str) -> None:
-    """Print a line on stderr, unless that is closed or full: the exit status still says it."""
+    """Print a line on stderr; do nothing if that is closed or full, since the exit status tells the
+    same.
+    """
     if sys.stderr is not None:
         with suppress(OSError):
             print(message, file=sys.stderr, flush=True)

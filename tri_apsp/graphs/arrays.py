@@ -126,15 +126,21 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
 
 def write_weights(graph: Graph, stream: BinaryIO, extension: str) -> None:
     """Write the dense weights of a graph; of an `EdgeList` in float32, to `.npz` as a sparse matrix
-    of SciPy.
+    of SciPy, with the lightest of parallel edges.
     """
     if extension == ".npz" and isinstance(graph, EdgeList):
         from scipy.sparse import coo_array, save_npz  # slow to import
 
         blocks = [(each.weights, each.sources, each.targets) for each in graph.blocks()]
         parts = zip((graph.weights[:0], graph.sources[:0], graph.targets[:0]), *blocks, strict=True)
-        values, *ends = map(np.concatenate, parts)
-        save_npz(stream, coo_array((values, ends), shape=(graph.n, graph.n)))
+        values, sources, targets = map(np.concatenate, parts)
+        # SciPy adds up the entries of one place.
+        order = np.lexsort((values, targets, sources))
+        is_lightest = np.ones(len(order), bool)
+        is_lightest[1:] = (np.diff(sources[order]) != 0) | (np.diff(targets[order]) != 0)
+        kept = np.sort(order[is_lightest])
+        entries = values[kept], (sources[kept], targets[kept])
+        save_npz(stream, coo_array(entries, shape=(graph.n, graph.n)))
         return
     weights = (
         graph.weights if isinstance(graph, DenseGraph) else graph.to_weights(graph.natural_dtype)

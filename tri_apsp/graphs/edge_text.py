@@ -27,12 +27,12 @@ from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.graphs.text import (
     NUMBERS,
-    QUOTED,
     Text,
     UnclearError,
     fields,
     parse_count,
     parse_edges,
+    separator,
     write_rows,
 )
 from tri_apsp.messages import counted, shown, warn_caller
@@ -70,7 +70,7 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
             in two ways; for options that contradict the file.
     """
     text = source.text("#%")
-    delimiter = _separator(text, delimiter)
+    delimiter = separator(text, delimiter)
     try:
         return _read(text, delimiter, options)
     except UnclearError as error:
@@ -78,34 +78,14 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
         raise InputError(", or ".join([str(error).removesuffix("."), *remedies]) + ".") from None
 
 
-def _separator(text: Text, delimiter: str | None) -> str | None:
-    """Return what separates the fields of the first row: the delimiter of the format, or another
-    one if the row has no other.
-    """
-    number, line = next(text.rows(), (1, ""))
-    bare = QUOTED.sub("", line)
-    others = [each for each in ";,\t" if each in bare and each != delimiter]
-    own = bare.count(delimiter) if delimiter else len(bare.split()) - 1
-    if not own and len(others) == 1:
-        return others[0]
-    # Names and other columns may have some; commas in names have no blank after them.
-    marks = re.findall(";" if delimiter else r";|,(?=\s|$)", bare)
-    if others and (not own or (len(marks) >= own and delimiter != "\t")):
-        remedy = (
-            "write fractions with a point, and fields with a separator in quotes"
-            if ";" in bare and "," in bare
-            else "give `format='csv'`, or write fields with a separator in quotes"
-        )
-        raise InputError(
-            f"fields must be separated by one character, but line {number} of {text.name}, "
-            f"{shown(line)}, has more; {remedy}."
-        )
-    return delimiter
-
-
 def _remedies(text: Text, delimiter: str | None, options: ReadOptions) -> list[str]:
-    """Return the options with which a text can be read, of those that are not given."""
+    """Return the options with which a text can be read, as far as its first 1000 rows show, of
+    those that are not given; a matrix is tried as a whole.
+    """
     rows = [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
+    *_, (last, _) = itertools.islice(text.rows(), max(1000, len(rows[0]) + 1))
+    lines = last - text.first + 1
+    text = dataclasses.replace(text, data=b"\n".join(text.data.split(b"\n", lines)[:lines]))
     numbers = [place for row in rows for place, field in enumerate(row) if _is_number(field)]
     columns = ",".join(["1", "2", *(str(place + 1) for place in sorted(numbers) if place > 1)][:3])
     tried: list[Any] = [
@@ -211,7 +191,8 @@ def _warn_of_names(graph: EdgeList, text: Text) -> None:
         number, line = next(text.rows())
         warn_caller(
             f"line {number} of {text.name}, {shown(line)}, counts as an edge, but no other line "
-            "has its names; give `header=True` if it names the columns.",
+            "has its names; give `header=True` if it names the columns, or `header=False` if it is "
+            "an edge.",
             ApspWarning,
         )
 
@@ -338,8 +319,8 @@ def _matrix(
         absent = np.isnan(values) if missing != missing else values == missing
         kind = torch.int64 if values.dtype == np.int64 else torch.float64
         # A vertex reaches itself.
-        absent_here = np.where(np.eye(width, dtype=bool), 0, no_edge(kind))
-        values = np.where(absent, absent_here, values)
+        no_edges = np.where(np.eye(width, dtype=bool), 0, no_edge(kind))
+        values = np.where(absent, no_edges, values)
     rule, remedy = "weights must be neither -inf, NaN nor empty", "correct it"
     if missing is None and bool(np.isnan(values).any()):
         remedy += ", or give `missing=nan` if NaN is no edge"

@@ -92,11 +92,15 @@ def one_column(options: ReadOptions, default: str) -> str:
     return columns[0]
 
 
-PAJEK = (
-    "a file of Pajek must be converted, but is given as it is; read what "
-    "igraph.Graph.Read_Pajek(path).write_graphml('g.graphml') writes, and check the number of its "
-    "edges, and their direction if the file has both arcs and edges."
-)
+def pajek_error(name: object) -> InputError:
+    """Return the error of a file of Pajek."""
+    return InputError(
+        f"a file of Pajek must be converted, but {name} is not; call "
+        "igraph.Graph.Read_Pajek(path).write_graphml('g.graphml'), check the number and the "
+        "direction of its edges, and read that file."
+    )
+
+
 # Lines that begin with % are comments.
 _OF_PAJEK = re.compile(rb"\s*(%.*\n\s*)*\*(network|vertices|arcs|edges|matrix)", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
@@ -137,7 +141,7 @@ class Source:
                 "the text, or name the format of a binary file."
             )
         if _OF_PAJEK.match(data):
-            raise InputError(PAJEK)
+            raise pajek_error(self)
         encoding = "utf-8"
         try:
             data.decode(encoding)

@@ -14,6 +14,7 @@ from tri_apsp.graphs.files import ReadOptions, Source, one_column
 from tri_apsp.graphs.graph import EdgeList
 from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.graphs.text import Text, parse_fields
+from tri_apsp.messages import counted
 
 _NUMERIC = ("int", "long", "float", "double")
 # A text, a comment, a bracket or a word of GML.
@@ -47,8 +48,9 @@ def read_graphml(source: Source, options: ReadOptions) -> EdgeList:
     top, hyperedges = _named(root, "graph"), _named(root.iter(), "hyperedge")
     if len(top) != 1 or hyperedges:
         raise InputError(
-            f"a .graphml file must hold one graph without hyperedges, but {source} holds "
-            f"{len(top)} with {len(hyperedges)}; leave out the others."
+            f"a .graphml file must hold one graph and no hyperedge, but {source} holds "
+            f"{counted(len(top), 'graph')} and {counted(len(hyperedges), 'hyperedge')}; keep one "
+            "graph, and write hyperedges as edges."
         )
     kept = [each for each in _named(root, "key") if each.get("for", "all") in ("edge", "all")]
     names = {key.get("id"): key.get("attr.name") or key.get("id") for key in kept}
@@ -102,7 +104,7 @@ def read_gml(source: Source, options: ReadOptions) -> EdgeList:
     numeric = {name for row in rows for name, value in row.items() if not value.startswith('"')}
     plain = ({name: _plain(value) for name, value in row.items()} for row in rows)
     edges = [_Edge(row.pop("source", ""), row.pop("target", ""), is_directed, row) for row in plain]
-    ids = [_plain(node["id"][0]) for node in nodes]
+    ids = [_plain(node["id"][0]) if "id" in node else None for node in nodes]
     labels = [_plain(node["label"][0]) for node in nodes if "label" in node]
     return _graph(text, options, ids, labels if len({*labels}) == len(ids) else ids, edges, numeric)
 
@@ -130,44 +132,51 @@ def _plain(value: str) -> str:
 def _graph(
     text: Text,
     options: ReadOptions,
-    ids: Sequence[str],
-    names: Sequence[str],
+    ids: Sequence[str | None],
+    names: Sequence[str | None],
     edges: Sequence[_Edge],
     numeric: set[str],
 ) -> EdgeList:
     """Return the graph of nodes and edges.
 
     Weights are the attribute that `columns` names, by default `weight`. Edges weigh 1 if none has
-    an attribute that is a number.
+    that, or an attribute whose type is a number.
 
     Args:
         text: the file.
         options: name the attribute.
-        ids: what edges call the nodes.
+        ids: what edges call the nodes; None where that is missing.
         names: what labels call them.
         edges: of the file.
         numeric: the attributes whose type is a number.
     """
     weight = one_column(options, "weight")
+    if not ids:
+        raise InputError(f"a graph must have nodes, but that of {text.name} has none; add them.")
+    wrong = len(ids) - len({*ids} - {None})
+    if wrong:
+        raise InputError(
+            f"each node of {text.name} must have an id that no other has, but {wrong} of "
+            f"{len(ids)} do not; correct them."
+        )
     vertices, labels = number_ids(integers_of(np.array(names, object)))
     vertex = dict(zip(ids, vertices.tolist(), strict=True))
-    if not ids or None in ids or len(vertex) < len(ids):
-        raise InputError(
-            f"each node of {text.name} must have an id that no other has, but "
-            f"{len(ids) - len({*ids} - {None})} of {len(ids)} do not; correct them."
-        )
     unknown = [end for edge in edges for end in edge[:2] if end not in vertex]
     if unknown:
         raise InputError(
             f"each edge of {text.name} must join two of its nodes, but one has {unknown[0]!r}; add "
             "this node, or correct the edge."
         )
-    has_numbers = any(numeric & edge.values.keys() for edge in edges)
+    # Otherwise each edge weighs 1.
+    is_weighted = options.get("columns") or any(
+        weight in edge.values or numeric & edge.values.keys() for edge in edges
+    )
     lacks = next((edge for edge in edges if weight not in edge.values), None)
-    if lacks and (has_numbers or options.get("columns")):
+    if lacks and is_weighted:
         common = sorted(set.intersection(*(set(edge.values) for edge in edges)))
-        others = ", ".join([name for name in common if name in numeric] or common)[:60]
-        remedy = f"add it, or name another in `columns`: {others}" if others else "add it"
+        others = [name for name in common if name in numeric] or common
+        listed = ", ".join(others[:5]) + ", ..." * (len(others) > 5)
+        remedy = f"add it, or name another in `columns`: {listed}" if others else "add it"
         u, v = (labels[vertex[end]] for end in lacks[:2])
         raise InputError(
             f"each edge of {text.name} must have the attribute {weight!r}, but that from {u} to "

@@ -187,8 +187,7 @@ def read_metis(source: Source) -> EdgeList:
     Source: Karypis and Kumar, METIS, version 5.1, section 4.1.1.
     """
     text = source.text("%")
-    # NumPy would read 1_0 as 10.
-    lines = text.data.decode("latin-1").replace("_", "?").removesuffix("\n").split("\n")
+    lines = text.data.decode("latin-1").removesuffix("\n").split("\n")
     rows = [line.split() for line in lines if not line.lstrip().startswith("%")]
     header = next((row for row in rows if row), [])
     if not re.fullmatch(r"[0-9]{1,18} [0-9]{1,18}( [01]{1,3}( [0-9]{1,18})?)?", " ".join(header)):
@@ -206,7 +205,8 @@ def read_metis(source: Source) -> EdgeList:
     found = [row[skipped:] for row in lists]
     words = list(itertools.chain.from_iterable(found))
     try:
-        targets = np.array(words[::step], np.int64) - 1
+        # NumPy would read 1_0 as 10.
+        targets = np.array([word.replace("_", "?") for word in words[::step]], np.int64) - 1
     except (ValueError, OverflowError):
         targets, found = np.empty(0, np.int64), []
     matched = len(found) == n and all(len(row) % step == 0 for row in found)

@@ -11,7 +11,14 @@ from tri_apsp.arguments import check_flags
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.convert import check_missing
-from tri_apsp.graphs.files import PAJEK, Format, ReadOptions, Source, file_format, to_path
+from tri_apsp.graphs.files import (
+    Format,
+    ReadOptions,
+    Source,
+    file_format,
+    pajek_error,
+    to_path,
+)
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
 from tri_apsp.graphs.graph import DenseGraph, Graph
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
@@ -187,7 +194,7 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
     place = path or cast(BinaryIO, source)
     name = f".{format}" if format or path is None else path.name.lower()
     if name.removesuffix(".gz").endswith(".net"):
-        raise InputError(PAJEK)
+        raise pajek_error(Source(place, "gr"))
     if format is None and path is not None:
         remedy = "rename it, or give `format`"
         format = cast(Format, file_format(path, READ_FORMATS, remedy).removeprefix("."))

@@ -34,6 +34,8 @@ NUMBERS = (np.int64, np.float64)
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 """A field in quotes."""
 
+# A tab, unless it is in quotes.
+_TAB = re.compile(rf"((?<!\S){QUOTED.pattern})|\t")
 _REMEDY = "correct or remove the line"
 _EXACT_END = 2.0**53  # below it a float64 holds every integer
 _WITHIN_FLOAT64 = f"weights must be inf or at most {sys.float_info.max:.4g}"
@@ -73,7 +75,10 @@ def parse_fields(
     Raises:
         InputError: a field is no number, or one that is beyond float64.
     """
-    fields = [field.replace("_", "?") for field in fields]  # NumPy would read 1_0 as 10
+    rule = f"weights in {name} must be numbers, but one is not"
+    for field in fields:
+        if "_" in field:  # NumPy would read 1_0 as 10
+            raise InputError(f"{rule} ({shown(field)}); {remedy}.")
     try:
         return np.array(fields, np.int64)
     except (ValueError, OverflowError):
@@ -81,9 +86,7 @@ def parse_fields(
     try:
         values = np.array(fields, np.float64)
     except ValueError as error:
-        raise InputError(
-            f"weights in {name} must be numbers, but one is not ({reason_of(error)}); {remedy}."
-        ) from None
+        raise InputError(f"{rule} ({reason_of(error)}); {remedy}.") from None
     beyond, rounded = misread(text, values)
     if beyond:
         raise InputError(f"{_WITHIN_FLOAT64} in {name}, but one is {shown(beyond[0])}; correct it.")
@@ -319,9 +322,42 @@ def _check_names(text: Text, ids: npt.NDArray[Any]) -> None:
         text.refuse(wrong, rule, kind=UnclearError)
 
 
+def separator(text: Text, delimiter: str | None, *, or_blanks: bool = False) -> str | None:
+    """Return what separates the fields of the first row, without its quotes.
+
+    - The only comma, tab or semicolon, where the row has no `delimiter`.
+    - Else `delimiter`; None: blanks. With `or_blanks`, blanks also where the row has none of these.
+
+    Names and other columns may have other marks. A row may be meant in two ways, and is refused,
+    where it has
+
+    - no delimiter, and several kinds of marks;
+    - a comma or blanks as delimiter, and as many semicolons;
+    - blanks as delimiter, and as many commas at the ends of words.
+    """
+    number, line = next(text.rows(), (1, ""))
+    bare = QUOTED.sub("", line)
+    others = [each for each in ";,\t" if each in bare and each != delimiter]
+    own = bare.count(delimiter) if delimiter else len(bare.split()) - 1
+    if not own and len(others) == 1:
+        return others[0]
+    marks = re.findall(";" if delimiter else r";|,(?=\s|$)", bare)
+    if others and (not own or (len(marks) >= own and delimiter != "\t")):
+        remedy = "write fields with a separator in quotes"
+        if ";" in bare and "," in bare:
+            remedy = f"write fractions with a point, and {remedy.removeprefix('write ')}"
+        elif len(others) == 1:
+            remedy = f"give `format='csv'`, or {remedy}"
+        raise InputError(
+            f"fields must be separated by one character, but line {number} of {text.name}, "
+            f"{shown(line)}, has more; {remedy}."
+        )
+    return None if or_blanks and not own else delimiter
+
+
 def fields(line: str, delimiter: str | None) -> list[str]:
     """Return the fields of a row, without quotes; `delimiter` None: blanks."""
-    row = line if delimiter else line.replace("\t", " ")
+    row = line if delimiter else _TAB.sub(lambda found: found[1] or " ", line)
     found = next(csv.reader([row], delimiter=delimiter or " ", skipinitialspace=True))
     return [field.strip() for field in found if delimiter or field]
 
