@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = [
     "ApspError",
@@ -136,8 +137,8 @@ class NegativeCycleError(ApspError, ValueError):
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
         lost = (
-            " The weights were overwritten, so it may be rounding, or a sum that an integer dtype "
-            "does not hold, instead: restore them first."
+            " The weights were overwritten, so the cause may also be rounding or integer overflow; "
+            "restore them before you look for the cycle."
         )
         super().__init__(
             f"shortest paths need a graph without negative cycles, but there is one{of_weight} "
@@ -148,21 +149,16 @@ class NegativeCycleError(ApspError, ValueError):
     def reworded(self, mark: str, labels: Sequence[int | str] | None = None) -> NegativeCycleError:
         """Return the same error with another `mark`, and with labels; None: those it has."""
         labels = self.labels if labels is None else labels
-        facts = self.vertices, self.batch, labels, self.weight, self.graphs, mark, self.overwritten
-        return type(self)(*facts)
+        return type(self)(**self._facts() | {"mark": mark, "labels": labels})
 
     def of_graphs(self, batch: int | None, graphs: Sequence[int]) -> NegativeCycleError:
         """Return the same error with other indices of graphs."""
-        facts = self.vertices, batch, self.labels, self.weight, graphs, self.mark, self.overwritten
-        return type(self)(*facts)
+        return type(self)(**self._facts() | {"batch": batch, "graphs": graphs})
 
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:
-        return type(self), (
-            self.vertices,
-            self.batch,
-            self.labels,
-            self.weight,
-            self.graphs,
-            self.mark,
-            self.overwritten,
-        )
+        return type(self), tuple(self._facts().values())
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the arguments that make this error, in their order."""
+        names = "vertices", "batch", "labels", "weight", "graphs", "mark", "overwritten"
+        return {name: getattr(self, name) for name in names}

@@ -81,6 +81,12 @@ def test_a_sparse_graph_that_is_too_large_to_be_dense(cli, five, monkeypatch):
     assert "name one device, without --memory and --checkpoint: then rows go to --out" in error
 
 
+def test_an_error_of_weights_beside_blocks_of_rows(refused, five, tmp_path, monkeypatch):
+    monkeypatch.setattr("tri_apsp.cli.solve.fits_memory", lambda size, device: False)
+    words = ["solve", five, "-o", tmp_path / "d.npy", "--device", "cpu", "--weight-error"]
+    refused(["--weight-error needs distances in memory", "name sources with sssp"], *words, 0.5)
+
+
 def test_goes_on_from_a_checkpoint(cli, tmp_path):
     graph, state = tmp_path / "g.npy", tmp_path / "state"
     np.save(graph, np.random.default_rng(1).integers(1, 100, (300, 300), np.int32))

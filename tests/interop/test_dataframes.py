@@ -54,17 +54,18 @@ def test_values_of_vertices_keep_their_names():
         series = tri_apsp.to_pandas(values, graph)
         assert (list(series.index), series.tolist()) == (names, values.tolist())
     for table in (tri_apsp.hops(graph), tri_apsp.reachability(graph)):
-        frame = tri_apsp.to_pandas(table, graph)
+        frame = tri_apsp.to_pandas(result=table, graph=graph, sources=range(graph.n))
         assert (list(frame.index), list(frame.columns)) == (names, names)
     some = tri_apsp.to_pandas(tri_apsp.hops(graph, [2]), graph, sources=2)
     assert (list(some.index), list(some.columns)) == (["Rome"], names)
-    near = tri_apsp.to_pandas(tri_apsp.accessibility(graph, [1, 9]), graph)
-    assert (list(near.index), list(near.columns)) == ([0, 1], names)
+    for limits in ([1, 9], [1, 2, 9]):  # as many as vertices too
+        near = tri_apsp.to_pandas(tri_apsp.accessibility(graph, limits), graph)
+        assert (list(near.index), list(near.columns)) == ([*range(len(limits))], names)
     corner = tri_apsp.shortest_paths(torch.ones(3, 3), sources=[2], targets=[1, 0])
     assert list(tri_apsp.to_pandas(corner).columns) == [1, 0]
-    with pytest.raises(InputError, match=r"one for each of 3 vertices, but have shape \(4,\)"):
+    with pytest.raises(InputError, match=r"one for each of 3 vertices, but has shape \(4,\)"):
         tri_apsp.to_pandas(torch.ones(4), graph)
-    with pytest.raises(InputError, match="must be a Result or a tensor, but are list"):
+    with pytest.raises(InputError, match="must be a Result or a tensor, but is list"):
         tri_apsp.to_pandas([1.0], graph)
 
 
@@ -116,3 +117,13 @@ def test_pairs():
     names = [[graph.labels[vertex] for vertex in ends] for ends in pairs]
     assert found.index.tolist() == list(zip(*names, strict=True))
     assert found.index.names == ["source", "target"]
+    three = torch.ones(3)
+    for options, message in (
+        ({"sources": [0, 1, 2]}, "given together .* one of them is missing; add it"),
+        ({"targets": [0, 1, 2]}, "given together"),
+        ({"sources": [0], "targets": [0, 1, 2]}, "each of the 3 rows or pairs .* 1 vertex are"),
+    ):
+        with pytest.raises(InputError, match=message):
+            tri_apsp.to_pandas(three, graph, **options)
+    with pytest.raises(InputError, match="each of the 3 rows or pairs of `result`, but 2 vertices"):
+        tri_apsp.to_pandas(torch.ones(3, 3), graph, sources=[0, 1])

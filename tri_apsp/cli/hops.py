@@ -122,8 +122,9 @@ def run(args: argparse.Namespace) -> None:
         values[name] = _MEASURES[name](of_all)
     if args.betweenness is not None:
         share = partial(betweenness, graph, weighted=args.weighted)
-        found_shares = problem.timed(share, first=partial(share, progress=not args.json))
-        values["betweenness"], seconds["betweenness"] = found_shares
+        values["betweenness"], seconds["betweenness"] = problem.timed(
+            share, first=partial(share, progress=not args.json)
+        )
     if args.out is not None:
         rows, seconds["hops"] = problem.timed(partial(_hops, graph, sources))
         problem.write(rows, sources and problem.names(sources))

@@ -92,11 +92,12 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it, write the distances, and print a summary."""
     devices, config = resolve_all(args.device), Config(engine=args.engine)
     device = devices[0]
-    memory = None if args.memory is None else byte_count(args.memory, "memory")
+    if args.memory is not None:
+        args.memory = byte_count(args.memory, "memory")
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
     several = args.device if args.device == "all" or "," in args.device else ""
-    in_block_rows = any((several, memory is not None, args.checkpoint is not None))
+    in_block_rows = any((several, args.memory is not None, args.checkpoint is not None))
     if in_block_rows and args.method != "auto":
         raise InputError(
             "--method must not be given with several devices, --memory or --checkpoint, which "
@@ -118,6 +119,11 @@ def run(args: argparse.Namespace) -> None:
     }
     to_file = args.out is not None and args.out.suffix.lower() == ".npy"
     by_distance_blocks = not in_block_rows and to_file and _needs_blocks(weights, args)
+    if by_distance_blocks and args.weight_error:
+        raise InputError(
+            f"--weight-error needs distances in memory, but those of {n} vertices do not fit; "
+            "leave it out, or name sources with sssp."
+        )
     compilation, timing = 0.0, "the only run, with compilation and allocations"
     with problem.labelled(MARK):
         if in_block_rows:

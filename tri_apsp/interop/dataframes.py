@@ -114,7 +114,7 @@ def from_pandas(
 
 
 def to_pandas(
-    values: Result | torch.Tensor,
+    result: Result | torch.Tensor,
     graph: GraphLike | None = None,
     *,
     sources: Vertices | None = None,
@@ -123,7 +123,7 @@ def to_pandas(
     """Return distances, or values of vertices, as a table with the labels of the graph.
 
     Args:
-        values: one of
+        result: one of
 
             - a result of `shortest_paths` for one graph, or of `nearest`;
             - what `hops`, `reachability` or a table of distances returns, (rows, columns);
@@ -133,9 +133,9 @@ def to_pandas(
 
             On any device.
         graph: whose labels count; None: those of the result, or the numbers of vertices.
-        sources: the vertices of the rows of a tensor. None: all, if there are as many rows; else
-            rows are numbered.
-        targets: the vertices of its columns. None: all.
+        sources: the vertices of the rows of a tensor, such as range(n) for those of all; with
+            `targets`, the first vertices of pairs. None: rows are numbered.
+        targets: the vertices of its columns, or the second vertices of pairs. None: all.
 
     Returns:
         A DataFrame with a row for each source and a column for each target or vertex; of
@@ -145,7 +145,8 @@ def to_pandas(
         no path is what they hold, inf or no_edge.
 
     Raises:
-        InputError: the values are of a batch, or not as many as there are vertices.
+        InputError: the values are of a batch, or not as many as there are vertices, `sources` or
+            `targets`; pairs have one of these two alone.
         InputTypeError: they are neither a Result nor a tensor.
 
     Cost:
@@ -169,21 +170,28 @@ def to_pandas(
 
     labels: Labels | None = None if graph is None else sparse_graph(graph).labels
     nearest: torch.Tensor | None = None
-    if isinstance(values, Result):
-        sources, targets, nearest = values.sources, values.targets, values.nearest
+    values = result
+    if isinstance(result, Result):
+        sources, targets, nearest = result.sources, result.targets, result.nearest
         if nearest is not None and targets is not None:
             nearest = nearest.cpu()[targets]
-        labels = values.labels if labels is None else labels
-        values = values.distances
+        labels = result.labels if labels is None else labels
+        values = result.distances
+        sources = range(values.shape[-2]) if sources is None else sources
     if not isinstance(values, torch.Tensor):
         raise InputTypeError(
-            f"`values` must be a Result or a tensor, but are {shown(values)}; give what a function "
+            f"`result` must be a Result or a tensor, but is {shown(result)}; give what a function "
             "of tri_apsp returned."
         )
-    if values.dim() not in (1, 2):
+    shape = tuple(values.shape)
+    if len(shape) not in (1, 2):
         raise InputError(
-            f"`values` must be of one graph, but have shape {tuple(values.shape)}; take one of the "
-            "batch."
+            f"`result` must be of one graph, but has shape {shape}; take one of the batch."
+        )
+    if len(shape) == 1 and (sources is None) != (targets is None):
+        raise InputError(
+            "`sources` and `targets` must be given together for the values of pairs, but one of "
+            "them is missing; add it, or leave both out for values of vertices."
         )
     if labels is None:  # numbers of vertices, of which the columns may be some
         labels = range(values.shape[-1] if targets is None else _MOST_VERTICES)
@@ -194,24 +202,25 @@ def to_pandas(
     columns = list(labels) if targets is None else named(targets, "targets")
     if len(columns) != values.shape[-1]:
         raise InputError(
-            f"`values` must have one for each of {counted(len(columns), 'vertex', 'vertices')}, "
-            f"but have shape {tuple(values.shape)}; give the graph that they are of, or `targets`."
+            f"`result` must have one for each of {counted(len(columns), 'vertex', 'vertices')}, "
+            f"but has shape {shape}; give the graph that it is of, or `targets`."
         )
     array = values.detach().cpu().numpy()
     if nearest is not None:
         found = [None if vertex < 0 else labels[vertex] for vertex in nearest.tolist()]
         return pd.DataFrame({"distance": array[0], "nearest": found}, index=columns)
-    rows = None if sources is None else named(sources, "sources")
-    if values.dim() == 1:
-        index = (
-            columns
-            if rows is None
-            else pd.MultiIndex.from_arrays([rows, columns], names=["source", "target"])
+    rows = list(range(len(array))) if sources is None else named(sources, "sources")
+    if len(rows) != len(array):
+        raise InputError(
+            f"`sources` must name a vertex for each of the {len(array)} rows or pairs of `result`, "
+            f"but {counted(len(rows), 'vertex', 'vertices')} are given; give one for each."
         )
-        return pd.Series(array, index=index)
-    if rows is None:
-        rows = list(labels) if len(array) == len(labels) else list(range(len(array)))
-    return pd.DataFrame(array, index=rows, columns=columns)
+    if len(shape) == 2:
+        return pd.DataFrame(array, index=rows, columns=columns)
+    if sources is None:
+        return pd.Series(array, index=columns)
+    pairs = pd.MultiIndex.from_arrays([rows, columns], names=["source", "target"])
+    return pd.Series(array, index=pairs)
 
 
 def _ids(values: npt.NDArray[Any], column: str) -> npt.NDArray[Any]:
