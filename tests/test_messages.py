@@ -1,8 +1,10 @@
-"""The wording of counts, and the line that a warning names."""
+"""The wording of counts, the line that a warning names, and copies of an error."""
+
+import pickle
 
 import pytest
 
-from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.errors import InputError, NegativeCycleError, TooLargeError
 from tri_apsp.messages import counted, one_line, parsing, reason_of, warn_caller
 
 
@@ -67,3 +69,12 @@ def test_errors_of_parsers():
         assert str(caught.value) == str(expected)
     with pytest.raises(KeyboardInterrupt), parsing("g", "", ""):
         raise KeyboardInterrupt
+
+
+def test_copies_of_the_error_of_a_negative_cycle():
+    error = NegativeCycleError([1, 2], 3, ["a", "b", "c"], -1, [3, 5], "--mark", overwritten=True)
+    assert "restore them before you look for the cycle" in str(error)
+    for copy in (pickle.loads(pickle.dumps(error)), error.reworded("--mark")):
+        assert (vars(copy), str(copy)) == (vars(error), str(error))
+    assert error.of_graphs(0, [0]).graphs == (0,)
+    assert error.reworded("x", [7, 8, 9]).labels == [7, 8, 9]

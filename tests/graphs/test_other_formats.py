@@ -160,7 +160,7 @@ def test_what_networkx_writes(tmp_path, refuses, extension, kind):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("g.graphml", "<graphml><graph><node id='a'/><node/><node/></graph></graphml>"),
+        ("g.graphml", "<graphml><graph><node/><node id='1'/><node/></graph></graphml>"),
         ("g.gml", 'graph [ node [ id 0 label "a" ] node [ label "b" ] node [ ] ]'),
     ],
 )

@@ -488,6 +488,8 @@ def test_remedies_of_a_long_file(save, refuses):
     path = save("g.txt", "follower followed since\n" + "a b 1\n" * 3000)
     with refuses("give `header=True`"):
         load_graph(path)
+    with refuses("line 3001 is 'x 2 3'; correct or remove the line, or use from_pandas."):
+        load_graph(save("g.txt", "1 2 3\n" * 3000 + "x 2 3\n"))
     rows = [" ".join(str(abs(row - column)) for column in range(1100)) for row in range(1100)]
     with refuses("give `columns='1,2,3'`, or `matrix=True`"):
         load_graph(save("m.txt", "\n".join(rows)))

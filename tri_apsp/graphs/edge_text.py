@@ -79,13 +79,22 @@ def read_edge_text(source: Source, delimiter: str | None, options: ReadOptions) 
 
 
 def _remedies(text: Text, delimiter: str | None, options: ReadOptions) -> list[str]:
-    """Return the options with which a text can be read, as far as its first 1000 rows show, of
-    those that are not given; a matrix is tried as a whole.
+    """Return the options with which a text can be read, of those that are not given: each is tried
+    on the first 1000 rows, or all rows of a matrix, and the first that works on the whole text. If
+    it does not work there, none is returned.
     """
+
+    def reads(part: Text, more: Any) -> bool:
+        with warnings.catch_warnings(), suppress(ApspError, ValueError):
+            warnings.simplefilter("ignore")
+            _read(part, None if "format" in more else delimiter, {**options, **more})
+            return True
+        return False
+
     rows = [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
     *_, (last, _) = itertools.islice(text.rows(), max(1000, len(rows[0]) + 1))
     lines = last - text.first + 1
-    text = dataclasses.replace(text, data=b"\n".join(text.data.split(b"\n", lines)[:lines]))
+    head = dataclasses.replace(text, data=b"\n".join(text.data.split(b"\n", lines)[:lines]))
     numbers = [place for row in rows for place, field in enumerate(row) if _is_number(field)]
     columns = ",".join(["1", "2", *(str(place + 1) for place in sorted(numbers) if place > 1)][:3])
     tried: list[Any] = [
@@ -95,15 +104,14 @@ def _remedies(text: Text, delimiter: str | None, options: ReadOptions) -> list[s
         {"matrix": True},
         *([{"format": "txt"}] if len(rows[0]) == 1 else []),
     ]
-    found = list[str]()
+    works = list[Any]()
     for more in tried:
         is_given = any(options.get(name) is not None for name in more if name != "format")
-        if is_given or (len(more) > 1 and found):
-            continue
-        with warnings.catch_warnings(), suppress(ApspError, ValueError):
-            warnings.simplefilter("ignore")
-            _read(text, None if "format" in more else delimiter, {**options, **more})
-            found.append(" and ".join(f"`{name}={value!r}`" for name, value in more.items()))
+        if not is_given and not (len(more) > 1 and works) and reads(head, more):
+            works.append(more)
+    if works and not reads(text, works[0]):
+        works = []
+    found = [" and ".join(f"`{name}={value!r}`" for name, value in one.items()) for one in works]
     if len(rows[0]) > 2 and not any(map(_is_number, rows[0])) and not options.get("columns"):
         found.append("names of columns in `columns`")
     if [*map(len, rows)] == [1, 1] and 0 in numbers and not found:
