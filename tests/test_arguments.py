@@ -219,3 +219,15 @@ def test_bad_sizes(size, message):
     for call in (tri_apsp.shortest_paths, tri_apsp.select):
         with pytest.raises(ApspError, match=message):
             call(TENSOR, memory=size)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64])
+@pytest.mark.parametrize("number", [np.float16(2), np.float32(2), np.int8(2), np.uint64(2)])
+def test_limits_of_numpy(number, dtype):
+    graph = torch.tensor([[0, 2, 9], [9, 0, 1], [9, 9, 0]], dtype=dtype)
+    expected = [0, 2, tri_apsp.no_edge(dtype)]
+    found = tri_apsp.shortest_paths(graph, sources=0, limit=number)
+    assert found.distances.tolist() == [expected]
+    assert tri_apsp.paired_distances(graph, [0, 0], [1, 2], limit=number).tolist() == expected[1:]
+    assert tri_apsp.accessibility(graph, number).tolist() == [2, 2, 1]

@@ -622,7 +622,7 @@ def farthest_of(limit: float | None, dtype: torch.dtype) -> float | None:
     if limit is None:
         return None
     found = limit_of(limit, dtype)
-    return None if max(limit, found) > largest_distance(dtype) else found
+    return None if max(as_float_or_inf(limit), found) > largest_distance(dtype) else found
 
 
 def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
@@ -634,7 +634,8 @@ def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
         )
     if dtype.is_floating_point:
         return torch.tensor(as_float_or_inf(limit), dtype=dtype).item()
-    return min(int(min(limit, 2**62)), largest_distance(dtype))
+    number = limit.item() if isinstance(limit, np.generic) else limit  # of a narrow float
+    return min(int(min(number, 2**62)), largest_distance(dtype))
 
 
 def fill_of(value: object, dtype: torch.dtype, name: str = "fill") -> float | int:

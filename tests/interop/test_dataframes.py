@@ -41,6 +41,7 @@ def test_a_table_of_edges_and_a_labelled_matrix():
     assert some["nearest"].to_dict() == {"Rome": "Rome"}
     plain = tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(3, 3)))
     assert list(plain.columns) == [0, 1, 2]
+    assert tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(0, 0))).shape == (0, 0)
 
 
 def test_values_of_vertices_keep_their_names():
@@ -106,6 +107,9 @@ def test_refused(table, options, message):
         tri_apsp.from_pandas(table, **columns | options)
     with pytest.raises(InputError, match="take one of the batch"):
         tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(2, 3, 3)))
+    packed = tri_apsp.shortest_paths(torch.ones(4), offsets=torch.tensor([0, 4]))
+    with pytest.raises(InputError, match="take one of the batch"):
+        tri_apsp.to_pandas(packed)
 
 
 def test_pairs():
@@ -117,6 +121,8 @@ def test_pairs():
     names = [[graph.labels[vertex] for vertex in ends] for ends in pairs]
     assert found.index.tolist() == list(zip(*names, strict=True))
     assert found.index.names == ["source", "target"]
+    none = tri_apsp.paired_distances(graph, [], [])
+    assert len(tri_apsp.to_pandas(none, graph, sources=[], targets=[])) == 0
     three = torch.ones(3)
     for options, message in (
         ({"sources": [0, 1, 2]}, "given together .* one of them is missing; add it"),

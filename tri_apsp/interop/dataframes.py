@@ -177,14 +177,14 @@ def to_pandas(
             nearest = nearest.cpu()[targets]
         labels = result.labels if labels is None else labels
         values = result.distances
-        sources = range(values.shape[-2]) if sources is None else sources
+        sources = range(len(values)) if sources is None else sources
     if not isinstance(values, torch.Tensor):
         raise InputTypeError(
             f"`result` must be a Result or a tensor, but is {shown(result)}; give what a function "
             "of tri_apsp returned."
         )
     shape = tuple(values.shape)
-    if len(shape) not in (1, 2):
+    if len(shape) not in ((2,) if isinstance(result, Result) else (1, 2)):
         raise InputError(
             f"`result` must be of one graph, but has shape {shape}; take one of the batch."
         )
@@ -197,7 +197,7 @@ def to_pandas(
         labels = range(values.shape[-1] if targets is None else _MOST_VERTICES)
 
     def named(vertices: Vertices, name: str) -> list[Label]:
-        return [labels[vertex] for vertex in sources_of(vertices, len(labels), name).tolist()]
+        return [labels[vertex] for vertex in sources_of(vertices, len(labels), name, 0).tolist()]
 
     columns = list(labels) if targets is None else named(targets, "targets")
     if len(columns) != values.shape[-1]:
