@@ -171,6 +171,21 @@ def test_negative_cycles(count):
         tri_apsp.shortest_paths(weights, out=weights, **devices)
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_negative_cycle_at_an_end_of_a_chain_through_all_devices(count):
+    """In each round one row is reached, the first and the last of each device too."""
+    n = 12
+    weights = torch.full((n, n), tri_apsp.no_edge(torch.int32), dtype=torch.int32)
+    place = torch.arange(n - 1)
+    weights[place, place + 1] = 1
+    weights[1, 0] = -2
+    apart = weights.roll((n // 2 - 1, n // 2 - 1), (0, 1))  # the cycle is on two devices
+    for each in (weights, weights.mT, weights.flip(0, 1), weights.mT.flip(0, 1), apart):
+        expected = tri_apsp.shortest_paths(each, negative_cycles="mark").distances
+        found = tri_apsp.shortest_paths(each, device=["cpu"] * count, negative_cycles="mark")
+        assert torch.equal(joined(found), expected)
+
+
 def test_a_file_is_left_as_it_is_by_a_negative_cycle(tmp_path):
     weights = cases.tensor(cases.random_graph(N), torch.int32)
     weights[40, 3], weights[3, 40] = 1, -2
