@@ -610,7 +610,7 @@ def test_errors_are_of_the_families_that_callers_know() -> None:
 
 ONE_CYCLE = torch.tensor([[0.0, 1.0, INF], [-2.0, 0.0, INF], [INF, INF, 0.0]])
 MARK, REMOVE = 'or mark such pairs: negative_cycles="mark"', "remove or raise one of its edges"
-LOST = "The weights were overwritten, .*: restore them first"
+LOST = "The weights were overwritten, .*; restore them before you look for the cycle"
 
 
 @pytest.mark.parametrize(
