@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from tri_apsp.errors import InputError, NegativeCycleError, TooLargeError
+from tri_apsp.errors import ApspWarning, InputError, NegativeCycleError, TooLargeError
 from tri_apsp.messages import counted, one_line, parsing, reason_of, warn_caller
 
 
@@ -67,8 +67,9 @@ def test_errors_of_parsers():
         ):
             raise raised
         assert str(caught.value) == str(expected)
-    with pytest.raises(KeyboardInterrupt), parsing("g", "", ""):
-        raise KeyboardInterrupt
+    for other in (KeyboardInterrupt, ApspWarning):
+        with pytest.raises(other), parsing("g", "", ""):
+            raise other
 
 
 def test_copies_of_the_error_of_a_negative_cycle():

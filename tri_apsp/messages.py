@@ -87,12 +87,15 @@ def parsing(name: str, failed: str, remedy: str) -> Iterator[None]:
 
     Raises:
         TooLargeError: in place of a MemoryError.
+        ApspWarning: where warnings are errors.
     """
     most = max(300, 200 + len(name))
     try:
         yield
     except ApspError as error:
         error.args = (one_line(str(error), most),)
+        raise
+    except ApspWarning:
         raise
     except Exception as error:
         kind = TooLargeError if isinstance(error, MemoryError) else InputError

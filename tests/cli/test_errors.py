@@ -22,7 +22,7 @@ ARRAY = "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n"
         ("g.gr", HEADER + "a 1 2 3\na 2 1 nan\n", "", BAD_INPUT, ["NaN", "line 3"]),
         ("g.gr", HEADER + "a 1 2 3\n", "", BAD_INPUT, ["the 2 edges", "but lists 1"]),
         ("g.txt", "0 1 2\n", "--vertices 3", BAD_INPUT, ["give --base, or write"]),
-        ("g.txt", "4 2 2\n1 2 3\n2 3 4\n", "", BAD_INPUT, ["--header", "--columns 1,2,3"]),
+        ("g.txt", "4 2 2\n1 2 3\n2 3 4\n", "", BAD_INPUT, ["--header", "--no-header"]),
         ("g.csv", "0,3\n3,0\n", "", BAD_INPUT, ["--matrix", "--columns 1,2."]),
         ("g.csv", "Oslo,Rome,1\nRome,Oslo,-2\n", "", FAILED, ["through vertices Rome, Oslo;"]),
         ("g.gr", "0 1 2\n", "--format mtx", BAD_INPUT, ["MatrixMarket"]),
@@ -174,6 +174,7 @@ def test_a_warning_names_the_options_that_end_it(cli, save):
     error = cli("solve", save("w.csv", ",a,b\na,0,3\nb,3,0\n"), "--base", 0).err
     assert error.endswith("leave it out, or give --no-matrix.\n")
     assert in_options("`weight_error`") == "--weight-error"
+    assert in_options("give `columns=''`:") == 'give --columns "":'
 
 
 def test_errors_name_the_options_of_the_command(cli, save):

@@ -112,7 +112,7 @@ EDGES, BATCH = torch.tensor([[0, 1, 2], [1, 0, 3]]), torch.tensor([0, 0, 1, 1])
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a list": (
         {"edge_index": [[0], [1]]},
-        "`edge_index` must be a torch tensor, but is list",
+        "must be a torch tensor, but is list; .* or give data.edge_index of Data",
     ),
     "pairs": (
         {"edge_index": EDGES.T},

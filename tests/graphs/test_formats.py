@@ -185,7 +185,9 @@ class Stream:
         ),
         (Stream(b" \n"), {"format": "gr"}, "line 1 is ''", False),
         ("g.txt", {"format": "dimacs"}, "must be one of gr, mtx", False),
-        ("g.net", {}, "g.net is not; call igraph.Graph.Read_Pajek(path)", False),
+        ("g.net", {}, "g.net is not (No such file or directory)", False),
+        ("h.net", {}, "h.net is not; call igraph.Graph.Read_Pajek(path)", False),
+        ("g.paj", {}, ".graphml, .gml, but", False),
         (Stream(b"*Vertices 2"), {"format": "net"}, "igraph.Graph.Read_Pajek(path)", False),
         ("g.txt", {"base": "0"}, "`base` must be an integer, but is '0'", True),
         ("g.txt", {"base": True}, "`base` must be an integer, but is True", True),
@@ -202,6 +204,7 @@ class Stream:
 def test_refused(tmp_path, refuses, source, options, part, is_type_error):
     (tmp_path / "folder.npy").mkdir()
     (tmp_path / "g.txt").write_text("0 1 3\n")
+    (tmp_path / "h.net").write_text("*Vertices 2\n")
     path = os.path.join(tmp_path, source) if isinstance(source, str) else source  # noqa: PTH118
     with refuses(part) as caught:
         load_graph(path, **options)

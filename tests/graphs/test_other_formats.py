@@ -38,6 +38,7 @@ def test_tntp(save, refuses):
     assert listed(load_graph(path, columns=["length"])) == [(0, 1, 6), (1, 2, 4)]
     with refuses("speed among them", "init_node, term_node", "`columns`"):
         load_graph(path, columns=["speed"])
+    assert listed(load_graph(path, columns="")) == [(0, 1, 1), (1, 2, 1)]
     with refuses("give one"):
         load_graph(path, columns=["length", "capacity"])
     with refuses("must list the 3 edges that its header announces, but lists 2"):
@@ -106,6 +107,9 @@ def test_metis(save, refuses, header, lines, weights):
     if header == "4 3 001":
         with refuses("each with a weight"):
             load_graph(save("g.graph", text.replace("2 5\n", "2 5 1\n").replace("3 7", "3")))
+        for wrong in ("1 8 3 6", "3 5 3 6"):  # another weight, and an edge at one end only
+            with refuses("of both its ends, with one weight, but that between 1 and 2 of"):
+                load_graph(save("g.graph", text.replace("1 5 3 6", wrong)))
     with refuses("must begin with `vertices edges"):
         load_graph(save("g.graph", "x\n"))
 
@@ -182,15 +186,17 @@ def test_a_weight_that_only_some_edges_have(save, refuses, name, text):
     edge = "edge [ source 1 target 0 ] ]" if name == "g.gml" else '<edge source="b" target="a"/></g'
     end = text.rindex("]") if name == "g.gml" else text.index("</graph>")
     text = text[:end] + edge + text[end + (1 if name == "g.gml" else 3) :]
-    with refuses("must have the attribute 'weight', but that from b to a does not; add it."):
+    remedy = "add it, or give `columns=''`: each edge weighs 1."
+    with refuses(f"must have the attribute 'weight', but that from b to a does not; {remedy}"):
         load_graph(save(name, text.format(5)))
+    assert load_graph(save(name, text.format(5)), columns="").weights.tolist() == [1, 1]
 
 
 def test_attributes_are_named_whole(save, refuses):
     names = [f"attribute_of_edges_{place}" for place in range(7)]
     edge = " ".join(f"{name} 1" for name in names)
     text = GML.replace("weight {}", edge)
-    with refuses(f"in `columns`: {', '.join(names[:5])}, ..."):
+    with refuses(f"in `columns`: {', '.join(names[:3])}, ..."):
         load_graph(save("g.gml", text), columns="weight")
 
 
@@ -200,6 +206,17 @@ def test_edges_without_numbers_weigh_1(tmp_path):
     nx.write_graphml(graph, tmp_path / "g.graphml")
     found = load_graph(tmp_path / "g.graphml")
     assert (list(found.labels), found.weights.tolist()) == ([0, 1, 2], [1, 1, 1, 1])
+    nx.write_gml(nx.MultiDiGraph([("a", "b"), ("a", "b")]), tmp_path / "g.gml")  # with `key 0`
+    assert load_graph(tmp_path / "g.gml").weights.tolist() == [1, 1]
+
+
+def test_attributes_that_are_no_weights(tmp_path, refuses):
+    path = tmp_path / "g.gml"
+    nx.write_gml(nx.MultiDiGraph([("a", "b", {"lanes": 2, "id": 9})]), path)
+    with refuses("in `columns`: lanes, or give `columns=''`: each edge weighs 1."):
+        load_graph(path)
+    assert load_graph(path, columns="").weights.tolist() == [1]
+    assert load_graph(path, columns="lanes").weights.tolist() == [2]
 
 
 PATH = """<graphml><key id="d" for="{}" attr.name="weight" attr.type="double">
@@ -228,7 +245,7 @@ def test_graphml_is_read_as_it_is_written(save, refuses):
         load_graph(save("g.graphml", text.replace('id="b"', 'id="a"')))
     with refuses("one graph and no hyperedge, but", "holds 2 graphs and 0 hyperedges; keep one"):
         load_graph(save("g.graphml", text.replace("</graphml>", "<graph/></graphml>")))
-    with refuses("must have the attribute 'weight', but that from b to a does not; add it."):
+    with refuses("must have the attribute 'weight', but that from b to a does not; add it, or"):
         edge = '<edge source="b" target="a"/></graph>'
         load_graph(save("g.graphml", text.replace("</graph>", edge, 1)))
     parallel = '<edge id="1" source="a" target="b"><data key="d0">3</data></edge>'

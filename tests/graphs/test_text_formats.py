@@ -360,7 +360,7 @@ def test_a_label_that_is_missing(save, refuses, text, label, part):
 @pytest.mark.parametrize(
     ("text", "remedies"),
     [
-        ("4 2 2\n1 2 30\n2 3 46\n", ["`header=True`", "`columns='1,2,3'`"]),
+        ("4 2 2\n1 2 30\n2 3 46\n", ["say which: `header=True`, or `header=False`."]),
         ("4 2\n1 2 30\n2 3 46\n", ["`header=True`"]),
         ("3 2\n1 2\n2 3\n", ["`header=True`"]),
         ("0,3,5\n3,0,2\n5,2,0\n", ["`matrix=True`", "`columns='1,2,3'`"]),
@@ -392,6 +392,22 @@ def test_a_label_that_is_missing(save, refuses, text, label, part):
             ["give `columns='1,2,3'` and `header=True`, or names of columns in `columns`."],
         ),
         ("a,,3\n", ["line 1 is 'a,,3'"]),
+        # Blanks in names between tabs.
+        ("New York\tLos Angeles\t1.5\nLos Angeles\tSan Jose\t2\n", ["it, or give `format='tsv'`."]),
+        ("City A\tCity B\tkm\nNew York\tBonn\t2\n", ["`format='tsv'` and `header=True`."]),
+        # The first row is an edge.
+        (
+            "1,2,3\n2,3\n",
+            ["line 2 is '2,3' (3 columns but 2 were found); correct or remove the line."],
+        ),
+        ("1,2\n2,3,4\n", ["line 2 is '2,3,4'"]),
+        ("a,b,\nb,c,2\n", ["is 'a,b,'; correct it, or use from_pandas with ids as text."]),
+        ('a,"b,2\nb,c,2\n', ["a name must stand in one line", "line 1 is"]),
+        ("# x\n// z\n1,2,3\n", ["line 2", "correct it, or give `header=True`."]),
+        (
+            "2,z,2\na,b,3\n",
+            ["line 1 is '2,z,2'; correct or remove the line, or use from_pandas with"],
+        ),
     ],
 )
 def test_what_may_be_read_in_two_ways_is_refused(save, refuses, text, remedies):
@@ -454,6 +470,7 @@ def test_options_that_do_not_fit(save, refuses, text, options, parts):
         ("x,y\na,b\nx,b\n", {}, False),
         ("1,2\n3,4\n", {}, False),
         ("follower,followed\n", {}, False),
+        ("a,x,1\nb,y,2\n", {}, False),
     ],
 )
 def test_names_that_only_the_first_row_has(save, text, options, warns):
@@ -488,7 +505,7 @@ def test_remedies_of_a_long_file(save, refuses):
     path = save("g.txt", "follower followed since\n" + "a b 1\n" * 3000)
     with refuses("give `header=True`"):
         load_graph(path)
-    with refuses("line 3001 is 'x 2 3'; correct or remove the line, or use from_pandas."):
+    with refuses("line 3001 is 'x 2 3'; correct or remove the line, or use from_pandas "):
         load_graph(save("g.txt", "1 2 3\n" * 3000 + "x 2 3\n"))
     rows = [" ".join(str(abs(row - column)) for column in range(1100)) for row in range(1100)]
     with refuses("give `columns='1,2,3'`, or `matrix=True`"):
@@ -527,6 +544,20 @@ def test_separators_in_names(save, name, text, labels):
     assert list(load_graph(save(name, text)).labels) == labels
     other = "1 2 5 so, so; yes\n" if name == "g.txt" else text
     assert load_graph(save(name, other), columns="1,2,3").edges == 1
+
+
+@pytest.mark.parametrize("rows", [("1,2,Infinity", "2,3,4"), ("2,3,4", "1,2,Infinity")])
+def test_infinity_is_a_number_in_every_row(save, rows):
+    assert sorted(load_graph(save("g.csv", "\n".join(rows))).weights.tolist()) == [4, INF]
+
+
+def test_counts_above_numbered_vertices(save, refuses):
+    path = save("g.txt", "5 2\n1 2\n2 3\n")
+    with refuses("say which: `header=True`, or `header=False`."):
+        load_graph(path, vertices=5, base=1)
+    for header, edges in ((True, 2), (False, 3)):
+        assert load_graph(path, vertices=5, base=1, header=header).edges == edges
+    assert load_graph(save("g.txt", "# base 1 vertices 5\n5 2\n1 2\n2 3\n")).edges == 3
 
 
 @pytest.mark.parametrize("text", ["1,0,7\n", "2,0,7\n"])

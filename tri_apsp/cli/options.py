@@ -43,7 +43,7 @@ GRAPH = (
         "--columns",
         metavar="S,T[,W]",
         help="columns of source, target and weight in a text file: names from its first row, or "
-        "numbers from 1",
+        'numbers from 1; in .tntp, .graphml and .gml the one of the weight, or "" for none',
     ),
     option(
         "--header",

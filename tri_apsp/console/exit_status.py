@@ -60,6 +60,7 @@ def in_options(message: str) -> str:
     message = message.replace(
         "solve blocks of rows with distance_blocks", "write all rows with solve -o FILE.npy"
     )
+    message = message.replace("`columns=''`", '--columns ""')
     value = r"""=["']?([\w,]+)["']?"""
     message = re.sub(rf"`(\w+)(?:{value})?`", option, message)
     return re.sub(rf"\b(\w+){value}", option, message)

@@ -27,6 +27,7 @@ from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.graphs.text import (
     NUMBERS,
+    QUOTED,
     Text,
     UnclearError,
     fields,
@@ -53,7 +54,7 @@ _DECLARATION = re.compile(
     r"[#%]\s*(?:base\s+(?P<base>\S+))?\s*(?:\bvertices\s+(?P<vertices>(?(base)\S|[0-9])+))?",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"[+-]?(\.?[0-9].*|inf|nan)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\.?[0-9].*|inf(inity)?|nan)", re.IGNORECASE)
 _ZERO = re.compile(r"[+-]?0+(\.0*)?(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
@@ -87,23 +88,30 @@ def _remedies(text: Text, delimiter: str | None, options: ReadOptions) -> list[s
     def reads(part: Text, more: Any) -> bool:
         with warnings.catch_warnings(), suppress(ApspError, ValueError):
             warnings.simplefilter("ignore")
-            _read(part, None if "format" in more else delimiter, {**options, **more})
+            own = {"txt": None, "tsv": "\t"}.get(more.get("format"), delimiter)
+            _read(part, own, {**options, **more})
             return True
         return False
 
-    rows = [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
+    rows = _rows(text, delimiter)
     *_, (last, _) = itertools.islice(text.rows(), max(1000, len(rows[0]) + 1))
     lines = last - text.first + 1
     head = dataclasses.replace(text, data=b"\n".join(text.data.split(b"\n", lines)[:lines]))
     numbers = [place for row in rows for place, field in enumerate(row) if _is_number(field)]
     columns = ",".join(["1", "2", *(str(place + 1) for place in sorted(numbers) if place > 1)][:3])
+    header: list[Any] = [{"header": True}] if _may_be_header(text, rows) else []
     tried: list[Any] = [
-        {"header": True},
+        *header,
         {"columns": columns},
-        {"columns": columns, "header": True},
+        *({"columns": columns, **one} for one in header),
         {"matrix": True},
         *([{"format": "txt"}] if len(rows[0]) == 1 else []),
     ]
+    has_names = len(rows[0]) > 2 and _are_words(rows[0]) and not options.get("columns")
+    by_tabs = _rows(text, "\t")[0] if delimiter is None else []
+    # Blanks between tabs are parts of names.
+    if by_tabs[1:] and any(" " in field and not _is_number(field) for field in by_tabs):
+        has_names, tried = False, [{"format": "tsv"}, *({"format": "tsv", **one} for one in header)]
     works = list[Any]()
     for more in tried:
         is_given = any(options.get(name) is not None for name in more if name != "format")
@@ -112,11 +120,11 @@ def _remedies(text: Text, delimiter: str | None, options: ReadOptions) -> list[s
     if works and not reads(text, works[0]):
         works = []
     found = [" and ".join(f"`{name}={value!r}`" for name, value in one.items()) for one in works]
-    if len(rows[0]) > 2 and not any(map(_is_number, rows[0])) and not options.get("columns"):
+    if has_names:
         found.append("names of columns in `columns`")
     if [*map(len, rows)] == [1, 1] and 0 in numbers and not found:
         return ["remove both lines if they count vertices and edges"]
-    return ["give " + ", or ".join(found) if found else "use from_pandas"]
+    return ["give " + ", or ".join(found) if found else "use from_pandas with ids as text"]
 
 
 def _read(text: Text, delimiter: str | None, options: ReadOptions) -> Graph:
@@ -126,7 +134,7 @@ def _read(text: Text, delimiter: str | None, options: ReadOptions) -> Graph:
         InputError: as read_edge_text.
         UnclearError: for a first row that other options may explain.
     """
-    rows = [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
+    rows = _rows(text, delimiter)
     is_matrix = options.get("matrix")
     # As pandas writes one: an empty corner, and a label in row and column.
     if is_matrix is None and options.get("columns") is None:
@@ -184,9 +192,10 @@ def _read(text: Text, delimiter: str | None, options: ReadOptions) -> Graph:
         delimiter=delimiter,
         use=None if use == tuple(range(width)) else use,
     )
-    if is_plain and n is None:
-        _refuse_ambiguous(graph, width, text.name)
-    if not has_header and options.get("header") is None and graph.edges > 1:
+    if is_plain:
+        _refuse_ambiguous(graph, width, text.name, options)
+    may_be_names = not has_header and graph.edges > 1 and _are_words(rows[0])
+    if may_be_names and options.get("header") is None:
         _warn_of_names(graph, text)
     return graph
 
@@ -221,6 +230,28 @@ def _below(text: Text, has_header: bool) -> tuple[dict[str, int], Text]:
     return declared, text.after(last)
 
 
+def _rows(text: Text, delimiter: str | None) -> list[list[str]]:
+    """Return the fields of the first two rows."""
+    return [fields(line, delimiter) for _, line in itertools.islice(text.rows(), 2)]
+
+
+def _are_words(row: list[str]) -> bool:
+    return all(row) and not any(map(_is_number, row))
+
+
+def _may_be_header(text: Text, rows: list[list[str]]) -> bool:
+    """Return whether the first of some rows is words alone, without an open quote, or fewer fields
+    than the next that count vertices and edges.
+    """
+    _, line = next(text.rows())
+    if _are_words(rows[0]):
+        return '"' not in QUOTED.sub("", line)
+    return len(rows[0]) < len(rows[-1]) and rows[0][1:] in (
+        [],
+        [str(sum(1 for _ in text.rows()) - 1)],
+    )
+
+
 def _is_number(field: str) -> bool:
     return _NUMBER.fullmatch(field) is not None
 
@@ -253,7 +284,9 @@ def _layout(
     else:
         row = rows[-1] if header else first
         has_weights = len(row) == 3 and _is_number(row[2])
-        if len(rows[-1]) == len(row) and (len(row) == 2 or has_weights):
+        # Where another row differs, the parser names it.
+        is_edge = len(rows[-1]) == len(row) or header is False or not _may_be_header(text, rows)
+        if has_weights or (len(row) == 2 and is_edge):
             return bool(header), tuple(range(len(row)))
     raise _unclear(text)
 
@@ -266,25 +299,31 @@ def _unclear(text: Text) -> UnclearError:
     )
 
 
-def _refuse_ambiguous(graph: EdgeList, width: int, name: str) -> None:
+def _refuse_ambiguous(graph: EdgeList, width: int, name: str, options: ReadOptions) -> None:
     """Refuse edges without names of columns that may be a matrix, or whose first one may be the
     numbers of vertices and edges.
     """
     columns = graph.sources[:4].tolist(), graph.targets[:4].tolist(), graph.weights[:4].tolist()
     rows = [(graph.labels[u], graph.labels[v], w) for u, v, w in zip(*columns, strict=True)]
-    square = rows[-width:] if graph.edges in (width, width + 1) else []
+    may_be_matrix = options.get("vertices") is None and graph.edges in (width, width + 1)
+    square = rows[-width:] if may_be_matrix else []
     others = np.concatenate([graph.sources[1:], graph.targets[1:]])
+    edges = f"`columns='{'1,2,3'[: 2 * width - 1]}'`"
     if square and all(_ZERO.fullmatch(str(row[place])) for place, row in enumerate(square)):
         what, remedy = "a matrix", "`matrix=True`"
         if graph.edges > width:
             what, remedy = "a matrix below labels", "`matrix=True` and `header=True`"
-    elif rows[0][1] == graph.edges - 1 > 0 and (others <= graph.sources[0]).all():
+    elif (
+        options.get("header") is None
+        and rows[0][1] == graph.edges - 1 > 0
+        and (others <= graph.sources[0]).all()
+    ):
         what, remedy = "edges below the numbers of vertices and edges", "`header=True`"
+        edges = "`header=False`"
     else:
         return
     raise InputError(
-        f"{name} may hold {graph.edges} edges, or {what}; say which: {remedy}, or "
-        f"`columns='{'1,2,3'[: 2 * width - 1]}'`."
+        f"{name} may hold {graph.edges} edges, or {what}; say which: {remedy}, or {edges}."
     )
 
 

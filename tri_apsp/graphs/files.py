@@ -52,7 +52,7 @@ class ReadOptions(TypedDict, total=False):
         columns: of a text: those of source, target and weight, by the names of the first row or by
             numbers from 1, as a list or with commas; None: by well-known names, or the first two or
             three. Of TNTP, GraphML and GML: the one that holds the weights, by default
-            free_flow_time, or weight.
+            free_flow_time, or weight; "": none, and each edge weighs 1.
         header: of a text: whether the first row is no edge, or of a matrix holds labels; None: if
             it has well-known names of columns, or of a matrix does not begin with a number.
         matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
@@ -82,8 +82,9 @@ def columns_of(given: str | Sequence[str | int]) -> list[str]:
 
 
 def one_column(options: ReadOptions, default: str) -> str:
-    """Return the one column that the options name, or the default."""
-    columns = columns_of(options.get("columns") or default)
+    """Return the one column that the options name, or the default; "" is none."""
+    given = options.get("columns")
+    columns = columns_of(default if given is None else given)
     if len(columns) != 1:
         raise InputError(
             f"`columns` must be the one that holds the weights of a format of its own, but are "
@@ -234,8 +235,10 @@ def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -
     extension = "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
     if extension not in formats:
         one_of = "one of " if len(formats) > 1 else ""
+        is_packed = extension.endswith(".gz")
+        listed = [one for one in formats if is_packed or not one.endswith(".gz")]
         raise InputError(
-            f"a file name must end in {one_of}{', '.join(formats)}, but {path} ends in "
+            f"a file name must end in {one_of}{', '.join(listed)}, but {path} ends in "
             f"{extension or 'none'}; {remedy}."
         )
     return extension.removesuffix(".gz")

@@ -17,6 +17,8 @@ from tri_apsp.graphs.text import Text, parse_fields
 from tri_apsp.messages import counted
 
 _NUMERIC = ("int", "long", "float", "double")
+# Attributes that number edges, as NetworkX writes them.
+_NO_WEIGHTS = {"id", "key"}
 # A text, a comment, a bracket or a word of GML.
 _WORD = re.compile(r'"[^"]*"|#[^\n]*|[\[\]]|[^\s"\[\]]+')
 
@@ -139,8 +141,8 @@ def _graph(
 ) -> EdgeList:
     """Return the graph of nodes and edges.
 
-    Weights are the attribute that `columns` names, by default `weight`. Edges weigh 1 if none has
-    that, or an attribute whose type is a number.
+    Weights are the attribute that `columns` names, by default `weight`. Edges weigh 1 if it is "",
+    or if none has `weight`, or another attribute whose type is a number than `id` and `key`.
 
     Args:
         text: the file.
@@ -168,19 +170,19 @@ def _graph(
             "this node, or correct the edge."
         )
     # Otherwise each edge weighs 1.
-    is_weighted = options.get("columns") or any(
-        weight in edge.values or numeric & edge.values.keys() for edge in edges
+    is_weighted = options.get("columns") or (
+        weight and any({weight, *(numeric - _NO_WEIGHTS)} & edge.values.keys() for edge in edges)
     )
     lacks = next((edge for edge in edges if weight not in edge.values), None)
     if lacks and is_weighted:
-        common = sorted(set.intersection(*(set(edge.values) for edge in edges)))
+        common = sorted(set.intersection(*({*edge.values} - _NO_WEIGHTS for edge in edges)))
         others = [name for name in common if name in numeric] or common
-        listed = ", ".join(others[:5]) + ", ..." * (len(others) > 5)
+        listed = ", ".join(others[:3]) + ", ..." * (len(others) > 3)
         remedy = f"add it, or name another in `columns`: {listed}" if others else "add it"
         u, v = (labels[vertex[end]] for end in lacks[:2])
         raise InputError(
             f"each edge of {text.name} must have the attribute {weight!r}, but that from {u} to "
-            f"{v} does not; {remedy}."
+            f"{v} does not; {remedy}, or give `columns=''`: each edge weighs 1."
         )
     weights = parse_fields(
         text.name,

@@ -15,7 +15,7 @@ from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.cast import widen
 from tri_apsp.graphs.files import ReadOptions, Source, one_column
 from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
-from tri_apsp.graphs.text import Text, parse_count, parse_edges, parse_fields, write_rows
+from tri_apsp.graphs.text import NUMBERS, Text, parse_count, parse_edges, parse_fields, write_rows
 from tri_apsp.memory import check_memory
 from tri_apsp.messages import reason_of, shown, warn_caller
 
@@ -141,7 +141,7 @@ def write_matrix_market(graph: Graph, stream: BinaryIO) -> None:
 def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
     """Return the graph of a network file of Transportation Networks for Research, `.tntp`.
 
-    Its weights are the column that `columns` names, by default `free_flow_time`.
+    Its weights are the column that `columns` names, by default `free_flow_time`; "": all are 1.
 
     Source: github.com/bstabler/TransportationNetworks.
     """
@@ -159,7 +159,7 @@ def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
     names = next((line for _, line in text.after(end).lines() if line.startswith("~")), "")
     columns = names.replace(";", " ").strip("~ ").lower().split()
     weight = one_column(options, "free_flow_time")
-    if "NODES" not in counts or not end or weight not in columns:
+    if "NODES" not in counts or not end or weight not in ("", *columns):
         raise InputError(
             "a .tntp file must have <NUMBER OF NODES>, <END OF METADATA> and the names of columns "
             f"after `~`, {weight} among them, but {source} has {', '.join(columns)[:60] or 'none'};"
@@ -174,9 +174,11 @@ def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
         )
     links = text.after(end)
     rows = dataclasses.replace(links, data=links.data.replace(b";", b" "))
-    use = 0, 1, columns.index(weight)
-    expected = counts.get("LINKS")
-    return parse_edges(rows, base=1, n=counts["NODES"], use=use, expected=expected)
+    use = 0, 1, *(place for place, name in enumerate(columns) if name == weight)
+    expected, weights = counts.get("LINKS"), NUMBERS if weight else ()
+    return parse_edges(
+        rows, base=1, n=counts["NODES"], use=use[:3], expected=expected, weights=weights
+    )
 
 
 def read_metis(source: Source) -> EdgeList:
@@ -224,6 +226,17 @@ def read_metis(source: Source) -> EdgeList:
     weights = np.ones(len(targets), np.int64)
     if edge_weights:
         weights = parse_fields(str(source), words[1::2], text.data.decode("latin-1"))
+    there, back = [
+        np.stack([*ends, weights])[:, np.lexsort([weights, *ends[::-1]])]
+        for ends in ((sources, targets), (targets, sources))
+    ]
+    wrong = (there != back).any(axis=0)
+    if wrong.any():
+        u, v, _ = min(found[:, wrong.argmax()].tolist() for found in (there, back))
+        raise InputError(
+            "each edge of a .graph file must stand in the lines of both its ends, with one weight, "
+            f"but that between {int(u) + 1} and {int(v) + 1} of {source} does not; correct it."
+        )
     return EdgeList(n, sources, targets, weights, range(1, n + 1))
 
 

@@ -194,7 +194,9 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
     place = path or cast(BinaryIO, source)
     name = f".{format}" if format or path is None else path.name.lower()
     if name.removesuffix(".gz").endswith(".net"):
-        raise pajek_error(Source(place, "gr"))
+        given = Source(place, "gr")
+        given.read()  # which refuses a name that does not exist
+        raise pajek_error(given)
     if format is None and path is not None:
         remedy = "rename it, or give `format`"
         format = cast(Format, file_format(path, READ_FORMATS, remedy).removeprefix("."))

@@ -312,8 +312,12 @@ def parse_edges(
 
 
 def _check_names(text: Text, ids: npt.NDArray[Any]) -> None:
-    """Refuse sources and targets that are missing, and integers among names."""
+    """Refuse sources and targets that are missing, several lines in quotes, and integers among
+    names.
+    """
+    of_quotes = r"[^\n]*\n(?s:.*)", "a name must stand in one line, between two quotes or none"
     for pattern, rule in (
+        *([of_quotes] if b'"' in text.data else []),
         ("", "each row must name two vertices"),
         (r"[+-]?[0-9]+", "sources and targets must all be integers, or all be names"),
     ):
