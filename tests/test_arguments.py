@@ -173,6 +173,8 @@ def test_values_limits_and_weights_by_position():
     values, limits = pd.Series([5.0, 1, 2, 3], index=[3, 1, 2, 0]), pd.Series([1, 2, 3])[1:]
     found = tri_apsp.accessibility(TENSOR, limits, values)
     assert torch.equal(found, tri_apsp.accessibility(TENSOR, [2, 3], values.tolist()))
+    with pytest.raises(ApspError, match=r"or a dict with \[values\[x\] for x in graph.labels\]"):
+        tri_apsp.accessibility(TENSOR, limits, {0: 1})
     graph = tri_apsp.prepare(TENSOR)
     weights = pd.Series(np.arange(1.0, graph.edges + 1))[::-1]
     assert graph.with_weights(weights).by_source.weights.tolist() == weights.tolist()

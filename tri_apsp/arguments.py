@@ -43,7 +43,14 @@ _OTHERS = {
         "give torch.tensor() of a list, and from_networkx(graph) < inf of a graph of NetworkX",
     ),
     "distances": ("", "give the distances of a Result, result.distances"),
-    **dict.fromkeys(_OF_EDGES, ("", "convert it with torch.as_tensor")),
+    **{
+        name: ("", f"convert it with torch.as_tensor, or give data.{name} of Data")
+        for name in _OF_EDGES
+    },
+    "values": (
+        "",
+        "convert it with torch.as_tensor, or a dict with [values[x] for x in graph.labels]",
+    ),
 }
 Vertices: TypeAlias = int | Sequence[int] | torch.Tensor | npt.NDArray[Any]
 """A vertex, or several; a column of pandas too, which no annotation names."""

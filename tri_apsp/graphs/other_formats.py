@@ -17,7 +17,7 @@ from tri_apsp.graphs.files import ReadOptions, Source, one_column
 from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.text import NUMBERS, Text, parse_count, parse_edges, parse_fields, write_rows
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import reason_of, shown, warn_caller
+from tri_apsp.messages import counted, reason_of, shown, warn_caller
 
 
 def read_dimacs(source: Source) -> EdgeList:
@@ -220,7 +220,7 @@ def read_metis(source: Source) -> EdgeList:
         weighted = ", each with a weight" if edge_weights else ""
         raise InputError(
             f"a .graph file must have {n} lines of neighbours from 1 to {n}{weighted}, and each of "
-            f"the {edges} edges twice, as its header says, but {source} does not; correct it, "
+            f"the {counted(edges, 'edge')} twice, as its header says, but {source} does not; correct it, "
             "or copy it again."
         )
     weights = np.ones(len(targets), np.int64)

@@ -15,6 +15,7 @@ from tri_apsp.elimination.base import Sweeps
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.messages import counted
 from tri_apsp.sparse.choice import one_row_method
 from tri_apsp.sparse.plan import SparsePlan, engine_name
 
@@ -78,8 +79,8 @@ def settle(graph: SparseGraph, plan: SparsePlan, cycle_vertices: int | None = No
     elif plan.method == "elimination":
         raise InputError(
             "method 'elimination' needs a graph that stays sparse while vertices are "
-            f"eliminated, as road networks do, but {solved.n} vertices with {solved.edges} edges "
-            'do not; give method="auto".'
+            f"eliminated, as road networks do, but {counted(solved.n, 'vertex', 'vertices')} with "
+            f'{counted(solved.edges, "edge")} do not; give method="auto".'
         )
     return Settled(plan, graph, solved, sources, sweeps, reweighted, components, reached)
 
