@@ -220,8 +220,8 @@ def read_metis(source: Source) -> EdgeList:
         weighted = ", each with a weight" if edge_weights else ""
         raise InputError(
             f"a .graph file must have {n} lines of neighbours from 1 to {n}{weighted}, and each of "
-            f"the {counted(edges, 'edge')} twice, as its header says, but {source} does not; correct it, "
-            "or copy it again."
+            f"the {counted(edges, 'edge')} twice, as its header says, but {source} does not; "
+            "correct it, or copy it again."
         )
     weights = np.ones(len(targets), np.int64)
     if edge_weights:
