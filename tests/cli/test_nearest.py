@@ -55,7 +55,7 @@ def test_names(cli, save):
     ("words", "parts"),
     [
         ("", ["required: --sources"]),
-        ("--sources {0}/s.txt -o {0}/n.npy", [".csv, .csv.gz", "ends in .npy", "rename it"]),
+        ("--sources {0}/s.txt -o {0}/n.npy", [".csv, some also", "ends in .npy", "rename it"]),
         ("--sources {0}/bad.csv -o {0}/bad.csv", ["--sources and --out must be two files"]),
     ],
 )

@@ -18,7 +18,7 @@ from tri_apsp.console.exit_status import (
     guarded,
     run_command,
 )
-from tri_apsp.errors import InputError, TooLargeError, TuningWarning
+from tri_apsp.errors import ApspWarning, InputError, TooLargeError, TuningWarning
 
 
 def outcome(capsys, error):
@@ -92,6 +92,10 @@ def test_other_warnings_appear_as_always():
 
     with pytest.warns(DeprecationWarning, match="something"):
         guarded(warn)
+
+
+def test_a_warning_as_an_error(capsys):
+    assert outcome(capsys, ApspWarning("something")) == (BAD_INPUT, "error: something\n")
 
 
 def test_an_interrupt_that_python_discards(capsys):

@@ -187,7 +187,7 @@ class Stream:
         ("g.txt", {"format": "dimacs"}, "must be one of gr, mtx", False),
         ("g.net", {}, "g.net is not (No such file or directory)", False),
         ("h.net", {}, "h.net is not; call igraph.Graph.Read_Pajek(path)", False),
-        ("g.paj", {}, ".graphml, .gml, but", False),
+        ("g.paj", {}, ".graphml, .gml, some also with .gz, but", False),
         (Stream(b"*Vertices 2"), {"format": "net"}, "igraph.Graph.Read_Pajek(path)", False),
         ("g.txt", {"base": "0"}, "`base` must be an integer, but is '0'", True),
         ("g.txt", {"base": True}, "`base` must be an integer, but is True", True),

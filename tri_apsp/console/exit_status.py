@@ -118,9 +118,9 @@ def guarded(run: Callable[[], int]) -> int:
             )
         with _warnings_in_one_line():
             status = _flushed(lambda: _or_interrupt(run))
-    except ApspError as error:
+    except (ApspError, ApspWarning) as error:  # a warning, where python -W error asks for it
         say(f"error: {in_options(str(error))}")
-        return BAD_INPUT if isinstance(error, InputError) else FAILED
+        return BAD_INPUT if isinstance(error, (InputError, ApspWarning)) else FAILED
     except KeyboardInterrupt:
         return interrupted()
     except BrokenPipeError:

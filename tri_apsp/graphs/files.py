@@ -234,11 +234,12 @@ def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     extension = "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
     if extension not in formats:
-        one_of = "one of " if len(formats) > 1 else ""
         is_packed = extension.endswith(".gz")
         listed = [one for one in formats if is_packed or not one.endswith(".gz")]
+        one_of = "one of " if len(listed) > 1 else ""
+        packed = ", some also with .gz" if len(listed) < len(formats) else ""
         raise InputError(
-            f"a file name must end in {one_of}{', '.join(listed)}, but {path} ends in "
+            f"a file name must end in {one_of}{', '.join(listed)}{packed}, but {path} ends in "
             f"{extension or 'none'}; {remedy}."
         )
     return extension.removesuffix(".gz")

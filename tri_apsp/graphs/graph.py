@@ -78,7 +78,7 @@ class EdgeList:
         if weights.dtype.kind == "f" and not (weights > -np.inf).all():
             edge = int((weights > -np.inf).argmin())
             ends = (self.labels[int(v[edge])] for v in (self.sources, self.targets))
-            raise weight_error(weights[edge], *ends)
+            raise invalid_weight(weights[edge], *ends)
 
     @property
     def edges(self) -> int:
@@ -161,7 +161,7 @@ def outside_error(n: int, source: int, target: int, base: int = 0) -> InputError
     )
 
 
-def weight_error(weight: float, source: Label, target: Label) -> InputError:
+def invalid_weight(weight: float, source: Label, target: Label) -> InputError:
     """Return the error of a weight that is NaN or -inf."""
     return InputError(
         f"edge weights must be neither NaN nor -inf, but that from {source} to {target} is "

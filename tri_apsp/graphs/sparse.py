@@ -16,7 +16,7 @@ from tri_apsp.arguments import as_tensor, check_device, check_dtype, check_tenso
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
-from tri_apsp.graphs.graph import DenseGraph, EdgeList, outside_error, weight_error
+from tri_apsp.graphs.graph import DenseGraph, EdgeList, invalid_weight, outside_error
 from tri_apsp.graphs.labels import Labels
 from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
@@ -507,7 +507,7 @@ def _check_entries(
     if not (0 <= source < n and 0 <= target < n):
         raise outside_error(n, int(source), int(target))
     if floating:
-        raise weight_error(weight, int(source), int(target))
+        raise invalid_weight(weight, int(source), int(target))
     raise InputError(
         f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `graph` "
         f"has {weight} from {source} to {target}; {remedy_beyond(weights.dtype)}."
