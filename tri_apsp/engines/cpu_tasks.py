@@ -35,6 +35,8 @@ _READ = 8
 # few threads take all of the memory's bandwidth.
 _LEAST_PASS, _MOST_PASS, _PASS_THREADS = 1 << 19, 1 << 20, 16
 
+# How long a call waits at a time: a signal that comes just before a wait does not end it.
+_WAIT_SECONDS = 0.5
 # How long an interrupted call waits until its thread has stopped.
 _LAST_SECONDS = 0.3
 
@@ -161,7 +163,8 @@ def run_apart(function: Callable[..., Any], *arguments: Any) -> Any:
     ended.acquire()
     try:
         start_new_thread(run, ())
-        ended.acquire()
+        while not ended.acquire(timeout=_WAIT_SECONDS):
+            pass
     except BaseException:
         stop[0] = True
         ended.acquire(timeout=_LAST_SECONDS)
