@@ -191,7 +191,7 @@ BAD = {
     ),
     "dtype": (["--dtype", "int8"], BAD_INPUT, ["int8", *map(dtype_name, DTYPES)]),
     "sign": (["--sign", "minus"], BAD_INPUT, ["minus", "nonnegative", "any"]),
-    "n": (["--n", "0"], BAD_INPUT, ["`n` must be at least 1, but is 0"]),
+    "n": (["--n", "0"], BAD_INPUT, ["--n must be at least 1, but is 0"]),
     "n too large": (["--n", "10000000"], FAILED, ["10000000 vertices", "GiB", "which fits"]),
     "no trials": (["--trials", "0"], BAD_INPUT, ["`trials` must be at least 1, but is 0"]),
     "no time": (
