@@ -11,7 +11,7 @@ from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
 from tri_apsp.messages import shown
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import largest_distance, no_edge
 from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SolvedRows, SparseSolver
@@ -229,17 +229,16 @@ def shared_accessibility(
     given_limits = as_vector(limits, "limits")
     asked = given_limits.tolist() if isinstance(given_limits, torch.Tensor) else given_limits
     several: Sequence[float] = asked if isinstance(asked, Sequence) else [asked]
-    for limit in several:
-        limit_of(limit, given.dtype, "limits")
+    dtype = given.sums_dtype
+    most = torch.tensor([limit_of(limit, dtype, "limits") for limit in several], dtype=dtype)
     farthest = farthest_of(max(several), given.dtype) if len(several) else None
     plan = plan_sparse(given, reason="rows are compared in blocks", limit=farthest)
     solver = SparseSolver(settle(given, plan))
-    dtype = given.dtype if solver.direct_sweeps is None else given.sums_dtype
-    most = torch.tensor([limit_of(limit, dtype, "limits") for limit in several], dtype=dtype)
     if solver.direct_sweeps is not None:
         part, from_source = share.of(given.n), not to_vertex
         found = solver.direct_sweeps.within(most, amounts, from_source=from_source, part=part)
     else:
+        most = most.clamp(max=largest_distance(given.dtype))  # of rows, which have the dtype
         found = _within(solver, given, most, amounts, share, to_vertex=to_vertex)
     return found if isinstance(asked, Sequence) else found[0]
 
