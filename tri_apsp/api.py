@@ -7,7 +7,7 @@ from typing import Literal, overload
 
 import torch
 
-from tri_apsp import planning
+from tri_apsp import calls, planning
 from tri_apsp.arguments import Vertices, check_flags
 from tri_apsp.configs import Config
 from tri_apsp.dense import packed_graphs
@@ -19,8 +19,7 @@ from tri_apsp.device import resolve
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
-from tri_apsp.plan import Checkpoint, NegativeCycles, Plan
-from tri_apsp.progress import progress_bar
+from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
 from tri_apsp.request import BlockRows, DeviceName, Devices, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
@@ -74,23 +73,7 @@ __all__ = [
 ]
 
 
-def _select(request: Request, *, read_values: bool = False) -> Plan:
-    check_flags(read_values=read_values)
-    return planning.select(request, read_values=read_values)
-
-
-def _solve(request: Request, *, progress: bool = False) -> Result:
-    check_flags(progress=progress)
-    sizes = None if request.batch is None else request.batch.sizes
-    if request.weights is not None and needs_operation(request.weights, sizes):
-        from tri_apsp import ops  # which imports the compiler of torch
-
-        return ops.shortest_paths(request)
-    with progress_bar(progress) as report:
-        return planning.run(request, planning.plan_of(request), progress=report)
-
-
-@old_options(_select, "min_only", "overwrite", own="read_values")
+@old_options(planning.select, "min_only", "overwrite", own="read_values")
 def select(
     graph: GraphLike | BlockRows,
     *,
@@ -134,7 +117,7 @@ def select(
             capability 9.x, the values also decide `Plan.exponents`.
 
     Returns:
-        What `shortest_paths` runs with these options.
+        What `shortest_paths` runs with these options. `Plan.run` runs it again, for other weights.
 
     Raises:
         ApspError: the errors of `shortest_paths`, except those about values of dense weights, which
@@ -174,7 +157,7 @@ def select(
         memory=memory,
         checkpoint=checkpoint,
     )
-    return _select(request, read_values=read_values)
+    return calls.select(request, read_values=read_values, directed=directed)
 
 
 def prepare(
@@ -301,7 +284,7 @@ def nearest(
     return planning.run(request, planning.plan_of(request))
 
 
-@old_options(_solve, "min_only", "no_path", "overwrite", own="progress")
+@old_options(calls.solve, "min_only", "no_path", "overwrite", own="progress")
 def shortest_paths(
     graph: GraphLike | BlockRows,
     *,
@@ -412,6 +395,13 @@ def shortest_paths(
         >>> result.path(1, 0)
         [1, 2, 0]
     """
+    is_whole = sources is None and targets is None and limit is None and offsets is None
+    is_here = device is None and memory is None and checkpoint is None and dtype is None
+    if is_whole and is_here and directed is True and progress is False:
+        options = Options(False, check, predecessors, negative_cycles, weight_error)
+        result = calls.solve_again(graph, sizes, out, method, config, options)
+        if result is not None:
+            return result
     request = Request.of(
         graph,
         sources=sources,
@@ -432,7 +422,7 @@ def shortest_paths(
         memory=memory,
         checkpoint=checkpoint,
     )
-    return _solve(request, progress=progress)
+    return calls.solve(request, progress=progress)
 
 
 @overload

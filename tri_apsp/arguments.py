@@ -107,7 +107,7 @@ def check_weights(
     tensor = check_tensor(weights, "graph")
     check_dtype(tensor, "graph")
     check_square(tensor, "graph")
-    batch = _as_batch(numbers_of(tensor, "graph"))
+    batch = as_batch(numbers_of(tensor, "graph"))
     return batch if sizes is None else with_sizes(batch, sizes, check=check)
 
 
@@ -131,10 +131,10 @@ def check_adjacency(adjacency: object) -> DenseBatch:
     remedy = "give `adjacency != no_edge` of weights, else `adjacency != 0`"
     check_dtype(tensor, "adjacency", _ADJACENCY_DTYPES, remedy)
     check_square(tensor, "adjacency", "0")
-    return _as_batch(tensor)
+    return as_batch(tensor)
 
 
-def _as_batch(tensor: torch.Tensor) -> DenseBatch:
+def as_batch(tensor: torch.Tensor) -> DenseBatch:
     batched = tensor.dim() == 3
     return DenseBatch(tensor if batched else tensor[None], batched)
 

@@ -200,12 +200,15 @@ def current_gpu() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
+_SAME = nullcontext()
+
+
 def current(device: torch.device) -> AbstractContextManager[object]:
     """Make `device` the current device inside a `with`: Triton launches on the current device, not
     on that of the tensors.
     """
     if device.type != "cuda" or device.index == torch.cuda.current_device():
-        return nullcontext()
+        return _SAME
     return torch.cuda.device(device)
 
 

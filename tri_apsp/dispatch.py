@@ -23,21 +23,21 @@ def needs_operation(*tensors: Any) -> bool:
     ):
         return True
     gradients = torch.is_grad_enabled()
+    functorch = torch._C._functorch
     for tensor in tensors:
-        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
-            if gradients and tensor.requires_grad:
-                return True
-            # An operation also batches for is_grads_batched, and resolves a negative bit, which
-            # kernels do not see.
-            batched = torch._C._functorch.is_legacy_batchedtensor(tensor)
-            if (
-                type(tensor) not in _PLAIN
-                or batched
-                or tensor.is_neg()
-                or has_functorch_wrapper(tensor)
-                or has_tangent(tensor)
-            ):
-                return True
+        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+            continue
+        # An operation also batches for is_grads_batched, and resolves a negative bit, which
+        # kernels do not see.
+        if (
+            (gradients and tensor.requires_grad)
+            or type(tensor) not in _PLAIN
+            or functorch.is_legacy_batchedtensor(tensor)
+            or functorch.is_functorch_wrapped_tensor(tensor)
+            or tensor.is_neg()
+            or has_tangent(tensor)
+        ):
+            return True
     return False
 
 
@@ -63,9 +63,10 @@ def has_tangent(*tensors: Any) -> bool:
     """Return whether forward mode differentiates with respect to one of these arguments; never
     while torch.compile traces.
     """
-    return not torch.compiler.is_compiling() and any(
-        isinstance(x, torch.Tensor) and _is_dual(x) for x in tensors
-    )
+    # Outside of every level, torch has cleared all tangents.
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return False
+    return any(isinstance(x, torch.Tensor) and _is_dual(x) for x in tensors)
 
 
 def _is_dual(tensor: torch.Tensor) -> bool:

@@ -3,9 +3,11 @@ allocation fails.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +21,13 @@ from tri_apsp.semirings import dtype_name
 def empty(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Return an uninitialised tensor; on the CPU from NumPy, which asks for huge pages."""
     if device.type == "cpu":
-        return torch.from_numpy(np.empty(tuple(shape), dtype_name(dtype)))
+        return torch.from_numpy(np.empty(tuple(shape), _numpy_dtype(dtype)))
     return torch.empty(tuple(shape), dtype=dtype, device=device)
+
+
+@cache
+def _numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    return np.dtype(dtype_name(dtype))
 
 
 def fits_memory(size: float, device: torch.device) -> bool:
@@ -76,7 +83,7 @@ def memory_for(
         TooLargeError: on entry, if they do not fit the free memory; or instead of an allocation
             that fails in the context.
     """
-    return _guarded(lambda: require_memory(what, size, device, remedy), size, device)
+    return _Guard(lambda: require_memory(what, size, device, remedy), size, device)
 
 
 def memory_for_matrices(
@@ -85,28 +92,34 @@ def memory_for_matrices(
     """As memory_for, for `matrices` matrices per graph of weights (batch, n, n), of their dtype or
     of `dtype`; see check_memory.
     """
-    batch, n, _ = weights.shape
     dtype, device = dtype or weights.dtype, weights.device
 
     def check() -> None:
+        batch, n, _ = weights.shape
         check_memory(n, batch, dtype, device, matrices=matrices)
 
-    return _guarded(check, matrices * weights.numel() * dtype.itemsize, device)
+    return _Guard(check, matrices * weights.numel() * dtype.itemsize, device)
 
 
-@contextmanager
-def _guarded(check: Callable[[], None], size: float, device: torch.device) -> Iterator[None]:
-    """Call `check`, which raises TooLargeError, on entry unless the allocation is small, and if an
-    allocation fails.
+class _Guard:
+    """Calls `check`, which raises TooLargeError, on entry unless the allocation is small, and if an
+    allocation fails. A class, since a context made of a generator takes three times as long.
     """
-    if not is_small(size, device):
-        check()
-    try:
-        yield
-    except TooLargeError:
-        raise
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        check()
+
+    __slots__ = ("_check", "_device", "_size")
+
+    def __init__(self, check: Callable[[], None], size: float, device: torch.device) -> None:
+        self._check, self._size, self._device = check, size, device
+
+    def __enter__(self) -> None:
+        if not is_small(self._size, self._device):
+            self._check()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        failed = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+        if not failed or isinstance(error, TooLargeError):
+            return
+        self._check()
         raise TooLargeError(
             "an allocation must succeed, but failed although enough memory seemed free "
             f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or "

@@ -2,12 +2,18 @@
 out.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tri_apsp.configs import CompleteConfig
+from tri_apsp.errors import InputError
+
+if TYPE_CHECKING:
+    from tri_apsp.result import Result
 
 NegativeCycles = Literal["raise", "mark"]
 """What to do about negative cycles."""
@@ -32,7 +38,7 @@ class Checkpoint(NamedTuple):
         Checkpoint(folder='state', every=60)
     """
 
-    folder: "str | os.PathLike[str]"
+    folder: str | os.PathLike[str]
     every: float = 600.0
 
 
@@ -65,6 +71,7 @@ class Plan:
         memory: bytes that the call allocates for distances and workspace.
         exponents: whether large products are tried by exponents, on the tensor cores of an NVIDIA
             GPU. The values of the weights decide that: it is False unless they were read.
+        again: carries out the plan for other weights; see `run`.
 
     Examples:
         >>> import torch
@@ -81,3 +88,37 @@ class Plan:
     reason: str
     memory: int
     exponents: bool = False
+    again: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
+
+    def run(self, graph: Any, *, sizes: Any = None, out: Any = None) -> Result:
+        """Solve other weights by the plan of `select`, which saves the host the time of checking
+        options and planning.
+
+        The sign of the weights, and whether products by exponents pay, are decided anew from their
+        values. Their number of edges is not: few edges do not lead to a method of sparse graphs.
+
+        Args:
+            graph: weights of the shape, strides, dtype and device of those that `select` was given.
+            sizes: as for `shortest_paths`, if `select` was given some.
+            out: a tensor for the distances; None: a new one, or the memory of `graph` if `select`
+                was given the weights as `out`.
+
+        Raises:
+            InputError: this plan is not one of `select` for dense weights in one tensor and
+                directed=True; or the weights differ from those of `select`.
+            ApspError: the errors of `shortest_paths`.
+
+        Examples:
+            >>> import torch
+            >>> import tri_apsp
+            >>> plan = tri_apsp.select(torch.ones(3, 3))
+            >>> plan.run(torch.tensor([[0.0, 3, 9], [9, 0, 1], [2, 9, 0]])).distances[0]
+            tensor([0., 3., 4.])
+        """
+        if self.again is None:
+            raise InputError(
+                "`run` needs a plan of `select` for dense weights in one tensor and directed=True, "
+                "but this is another; call shortest_paths."
+            )
+        result: Result = self.again(graph, sizes, out)
+        return result

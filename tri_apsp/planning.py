@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -17,7 +18,7 @@ from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.graphs import SPARSE_DTYPES, SparseGraph, write_distances
 from tri_apsp.memory import fits_memory
 from tri_apsp.methods import METHODS
-from tri_apsp.plan import BY_NAME, Plan, Progress
+from tri_apsp.plan import BY_NAME, Options, Plan, Progress
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import distance_range, dtype_name, no_edge
@@ -28,6 +29,13 @@ from tri_apsp.value_range import clear_padding, padding_of
 
 # Weights that are read at once to count edges.
 _WEIGHTS_PER_BLOCK = 1 << 26
+# The plans of earlier calls for dense weights; see _key.
+_PLANS: dict[Any, DensePlan] = {}
+_TOO_LARGE = "no dense matrix fits the memory"
+# The most plans kept.
+_MAX_PLANS = 1024
+# Bytes to which `out` may be aligned, which decides whether a solve works there.
+_ALIGNED = 16
 
 
 def plan_of(request: Request) -> Plan:
@@ -60,7 +68,7 @@ def _plan_of(request: Request) -> Plan:
             request.weights, request.offsets, request.method, request.config, request.options
         )
     reason = _reason_for_sparse(request)
-    return _dense_plan(request) if reason is None else _sparse_plan(request, reason)
+    return dense_plan(request) if reason is None else _sparse_plan(request, reason)
 
 
 def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Result:
@@ -71,17 +79,29 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         raise error.reworded(error.mark, request.labels) from None
     if request.block_rows_because or result.blocks:
         return result
-    result = dataclasses.replace(result, targets=request.targets, labels=request.labels)
+    if request.targets is not None or request.labels is not None:
+        result = dataclasses.replace(result, targets=request.targets, labels=request.labels)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
-        if out.data_ptr() != result.distances.data_ptr():
-            out.copy_(result.distances)
-        return dataclasses.replace(result, distances=out)
+        return _placed(result, out)
     if out is not None:
         write_distances(result.distances, out)
     elif request.unused_devices:  # a caller who names several devices reads `blocks`
         return Result.in_blocks([dataclasses.replace(result, sources=torch.arange(request.n))])
     return result
+
+
+def run_dense(batch: DenseBatch, plan: DensePlan, out: torch.Tensor | None) -> Result:
+    """Return all distances of dense weights, in `out` on their device unless that is None."""
+    result = dense.run(batch, plan, out=_as_matrices(out))
+    return result if out is None else _placed(result, out)
+
+
+def _placed(result: Result, out: torch.Tensor) -> Result:
+    """Return a result whose distances are in `out`."""
+    if out.data_ptr() != result.distances.data_ptr():
+        out.copy_(result.distances)
+    return dataclasses.replace(result, distances=out)
 
 
 def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
@@ -128,7 +148,7 @@ def _columns(result: Result, targets: torch.Tensor | None) -> Result:
     return dataclasses.replace(result, distances=columns)
 
 
-def select(request: Request, *, read_values: bool) -> Plan:
+def select(request: Request, *, read_values: bool = False) -> Plan:
     """Return what solves a request: without `read_values`, dense weights are taken to have many
     edges and no negative weight.
     """
@@ -139,7 +159,7 @@ def select(request: Request, *, read_values: bool) -> Plan:
     graph, is_dense = request.graph, request.batch is not None
     is_shared = len(request.devices) > 1
     if is_dense and not (read_values or request.needs_sparse or is_shared):
-        return _explained(request, _dense_plan(request))
+        return _explained(request, dense_plan(request))
     plan = plan_of(request)
     if not isinstance(plan, DensePlan):
         return plan
@@ -165,20 +185,68 @@ def _without_padding(batch: DenseBatch) -> torch.Tensor:
     return weights
 
 
-def _dense_plan(request: Request) -> DensePlan:
+def dense_plan(request: Request) -> DensePlan:
+    """Return the plan for dense weights whose values are not read: that of an earlier call, if
+    there was one.
+    """
     batch = request.batch
     if batch is None:  # of which only shape, dtype and device count
         like = torch.empty((1, 1, 1), dtype=request.dtype, device=request.device)
         batch = DenseBatch(like.expand(1, request.n, request.n), batched=False)
-    return plan_dense(batch, request.method, request.config, request.options, _matrices(request))
+    weights = batch.weights if batch.batched else batch.weights[0]
+    out = None if request.sources is not None else request.out_there
+    asked = request.method, request.config, request.options
+    key = _key(weights, batch.sizes, out, *asked)
+    plan = _PLANS.get(key)
+    if plan is None:
+        by_density = _may_be_sparse(request)
+        plan = plan_dense(batch, *asked, _as_matrices(out), by_density=by_density)
+        if len(_PLANS) >= _MAX_PLANS:
+            _PLANS.clear()
+        _PLANS[key] = plan
+    return plan
+
+
+def known_plan(
+    weights: torch.Tensor, sizes: Any, out: Any, method: Any, config: Any, options: Options
+) -> DensePlan | None:
+    """Return the plan of an earlier call with such weights and these options, which were checked
+    then; None: there was none.
+    """
+    try:
+        return _PLANS.get(_key(weights, sizes, out, method, config, options))
+    except TypeError:  # an option that is not hashable, which is refused
+        return None
+
+
+def _key(
+    weights: torch.Tensor, sizes: Any, out: Any, method: Any, config: Any, options: Options
+) -> tuple[object, ...]:
+    """Return all that the plan of dense weights depends on, besides their values.
+
+    `True` and `1` are one key: flags are checked by type.
+    """
+    return (
+        weights.shape,
+        weights.stride(),
+        weights.dtype,
+        weights.device,
+        sizes is None,
+        None if out is None else (out.stride(), out.data_ptr() % _ALIGNED),
+        method,
+        None if config is None else repr(config),
+        options,
+        tuned.environment(),
+    )
 
 
 def _matrices(request: Request) -> torch.Tensor | None:
     """Return `out` as (batch, n, n), if all distances can be solved there."""
-    out = request.out_there
-    if out is None or request.sources is not None:
-        return None
-    return out if out.dim() == 3 else out[None]
+    return None if request.sources is not None else _as_matrices(request.out_there)
+
+
+def _as_matrices(out: torch.Tensor | None) -> torch.Tensor | None:
+    return out if out is None or out.dim() == 3 else out[None]
 
 
 def _sparse_plan(request: Request, reason: str) -> SparsePlan:
@@ -201,28 +269,42 @@ def _reason_for_sparse(request: Request) -> str | None:
         _require_sparse(request)
         by_choice = {"auto": "for chosen rows", JOHNSON: "of the methods of sparse graphs"}
         return by_choice.get(request.method, BY_NAME)
-    if request.needs_dense or request.method != "auto" or request.is_batch:
+    if not _may_be_sparse(request):
         return None
+    if request.graph is None:
+        return reason_by_density(request.as_batch(), request.rows)
+    n, device = request.n, request.device
+    if isinstance(request.graph, PreparedGraph) and request.graph.sweeps is not None:
+        return "rows of a prepared graph"
+    if not _holds_dense(request.graph):
+        return "a dense solve does not hold these integers"
+    reason = reason_for_sparse(n, request.graph.edges, request.rows, device, has_lists=True)
+    fits = fits_memory(n * n * request.dtype.itemsize, device)
+    return reason if reason or fits else _TOO_LARGE
+
+
+def _may_be_sparse(request: Request) -> bool:
+    """Return whether the number of edges may lead to a sparse plan, which nothing else asks for."""
+    if request.needs_dense or request.method != "auto" or request.is_batch:
+        return False
     # A configuration is for dense methods, unless it only names the engine of sparse graphs too, or
     # forces fields of sweeps.
     config = tuned.with_forced(request.config)
     if config is not None and (request.config is None or _sets_no_sweeps(request.config)):
         config = dataclasses.replace(config, **dict.fromkeys(SWEEP_FIELDS))
-    if request.dtype not in SPARSE_DTYPES or not _only_names(config, engine_name(request.device)):
+    return request.dtype in SPARSE_DTYPES and _only_names(config, engine_name(request.device))
+
+
+def reason_by_density(batch: DenseBatch, rows: int) -> str | None:
+    """Return why a sparse plan solves `rows` rows of one dense graph; None: a dense one does."""
+    n, weights = batch.n, batch.weights
+    if not fits_memory(n * n * weights.itemsize, weights.device):
+        return _TOO_LARGE if rows < n else None
+    most = most_edges(n, rows, weights.device, has_lists=False)
+    if not most:
         return None
-    n, rows, device = request.n, request.rows, request.device
-    size, too_large = n * n * request.dtype.itemsize, "no dense matrix fits the memory"
-    if request.graph is not None:
-        if isinstance(request.graph, PreparedGraph) and request.graph.sweeps is not None:
-            return "rows of a prepared graph"
-        if not _holds_dense(request.graph):
-            return "a dense solve does not hold these integers"
-        reason = reason_for_sparse(n, request.graph.edges, rows, device, has_lists=True)
-        return reason if reason or fits_memory(size, device) else too_large
-    if not fits_memory(size, device):
-        return too_large if rows < n else None
-    edges = _count_edges(request.as_batch(), most_edges(n, rows, device, has_lists=False))
-    return reason_for_sparse(n, edges, rows, device, has_lists=False)
+    edges = _count_edges(batch, most)
+    return reason_for_sparse(n, edges, rows, weights.device, has_lists=False)
 
 
 def _holds_dense(graph: SparseGraph) -> bool:
@@ -288,11 +370,7 @@ def _only_names(config: Config | None, engine: str) -> bool:
 
 
 def _count_edges(batch: DenseBatch, most: float) -> int | None:
-    """Return the number of edges of one dense graph, or None if there are more than `most`, or that
-    is 0.
-    """
-    if not most:
-        return None
+    """Return the number of edges of one dense graph, or None if there are more than `most`."""
     weights, n = batch.weights[0], max(1, batch.n)
     missing = no_edge(weights.dtype)
     edges, first = 0, 0

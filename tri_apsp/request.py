@@ -290,7 +290,7 @@ class Request:
             raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
         # Planning refuses packed graphs that are no tensor, and what blocks of rows do not take.
         if request.out is not None and not block_rows_because and (is_sparse_graph or is_tensor):
-            request._check_out()
+            request.check_out()
         return request
 
     def _with_sources(self, sources: Vertices | None, targets: Vertices | None) -> Request:
@@ -304,7 +304,7 @@ class Request:
         columns = None if targets is None else sources_of(targets, self.n, "targets")
         return dataclasses.replace(self, sources=vertices, targets=columns, limit=limit)
 
-    def _check_out(self) -> None:
+    def check_out(self) -> None:
         """Refuse a tensor of another shape or dtype, and a file that cannot be written."""
         if not isinstance(self.out, torch.Tensor):
             path, extension = check_output(

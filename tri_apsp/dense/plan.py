@@ -15,12 +15,6 @@ from tri_apsp.cycles.dense import matrices_of_marking
 from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import BY_NAME, Options, Plan
 
-_PLANS: dict[Any, DensePlan] = {}
-# Bytes to which `out` may be aligned, which decides whether a solve works there.
-_ALIGNED = 16
-# The most plans kept.
-_MAX_PLANS = 1024
-
 
 @dataclass(frozen=True, kw_only=True)
 class DensePlan(Plan):
@@ -36,6 +30,8 @@ class DensePlan(Plan):
         in_out: whether it works in a copy of them in `out`.
         matrices: what the call allocates, in matrices of the size of the weights.
         threshold: of products by exponents, once the values are read; None: no product.
+        by_density: whether the values of the weights are to decide first that they have too many
+            edges for a method of sparse graphs.
     """
 
     config: CompleteConfig
@@ -48,6 +44,7 @@ class DensePlan(Plan):
     in_place: bool = False
     in_out: bool = False
     threshold: int | None = None
+    by_density: bool = False
 
     def for_any_sign(self) -> DensePlan:
         """Return the plan for weights of which some may be negative.
@@ -83,6 +80,7 @@ def plan_dense(
     config: Config | None = None,
     options: Options = Options(),
     out: torch.Tensor | None = None,
+    **facts: Any,
 ) -> DensePlan:
     """Return what solves weights whose values are not read.
 
@@ -92,43 +90,13 @@ def plan_dense(
         config: what the caller asks for.
         options: checked.
         out: where the distances (batch, n, n) go; None: to a new tensor.
+        facts: further attributes of the plan.
 
     Raises:
         InputError: no such method; a configuration that cannot run.
         EngineError: the engine that `config` names, or every engine, cannot run on the device.
-
-    Cost: some microseconds if an earlier call had the same arguments.
     """
-    weights = batch.weights
-    key = (
-        weights.shape,
-        weights.stride(),
-        weights.dtype,
-        weights.device,
-        batch.sizes is None,
-        None if out is None else (out.stride(), out.data_ptr() % _ALIGNED),
-        method,
-        None if config is None else repr(config),
-        options,
-        tuned.environment(),
-    )
-    plan = _PLANS.get(key)
-    if plan is None:
-        check_method(method, ("auto", *METHODS))
-        plan = _plan(batch, method, config, options, out)
-        if len(_PLANS) >= _MAX_PLANS:
-            _PLANS.clear()
-        _PLANS[key] = plan
-    return plan
-
-
-def _plan(
-    batch: DenseBatch,
-    method: str,
-    config: Config | None,
-    options: Options,
-    out: torch.Tensor | None,
-) -> DensePlan:
+    check_method(method, ("auto", *METHODS))
     weights, wanted = batch.weights, tuned.with_forced(config)
     require_used(method, METHODS.get(method), config)
     engine = engines.choose(weights.device, wanted, weights.dtype)
@@ -141,8 +109,8 @@ def _plan(
         nonnegative=options.check,
     )
     chosen, complete, reason = _choose(call, method, wanted)
-    plan = plan_with(batch, chosen, complete, options=options, reason=reason, out=out)
-    return dataclasses.replace(plan, call=call, given=(method, wanted))
+    facts |= {"call": call, "given": (method, wanted)}
+    return plan_with(batch, chosen, complete, options=options, reason=reason, out=out, **facts)
 
 
 def plan_with(
@@ -154,6 +122,7 @@ def plan_with(
     options: Options = Options(),
     reason: str = BY_NAME,
     out: torch.Tensor | None = None,
+    **facts: Any,
 ) -> DensePlan:
     """Return the plan of a method with a complete configuration, for weights of either sign.
 
@@ -165,6 +134,7 @@ def plan_with(
         options: checked.
         reason: why the method was chosen.
         out: as for plan_dense.
+        facts: further attributes of the plan.
     """
     weights, implementation = batch.weights, implementation or METHODS[method]
     engine_type = engines.type_of(config.engine)
@@ -194,6 +164,7 @@ def plan_with(
         in_place=in_place,
         in_out=in_out,
         nonnegative=options.check,
+        **facts,
     )
 
 

@@ -70,14 +70,14 @@ def run(
         As shortest_paths.
     """
     options, device = plan.options, batch.weights.device
-    solve_once = partial(_solve, plan=plan, out=out, progress=progress, make=make)
     with memory_for_matrices(batch.weights, plan.matrices), current(device):
         allowance = None
         if sources is not None:
             batch, allowance = without_unreached(batch, sources, options.weight_error)
-        solved, first = solve_once(batch), None
+        solved, first = _solve(batch, plan, out, progress, make), None
         if solved.is_negative:
-            attempts = DenseAttempts(batch, solve_once, solved, allowance)
+            again = partial(_solve, plan=plan, out=out, progress=progress, make=make)
+            attempts = DenseAttempts(batch, again, solved, allowance)
             del solved  # the next attempt frees its memory
             attempts.settle()
             solved, first = attempts.solved, attempts.finish()
@@ -102,12 +102,9 @@ def _solve(
     make: MakeEngine,
 ) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
-    weights, options = batch.weights, plan.options
-    make_engine = partial(_engine, batch, make)
+    options, make_engine = plan.options, partial(_engine, batch, make)
     if plan.way == "one launch":
-        distances, checked, is_negative, engine = _solve_in_one_launch(
-            batch, plan, partial(make_engine, plan, weights)
-        )
+        distances, checked, is_negative, engine = _solve_in_one_launch(batch, plan, make_engine)
         if checked is not None and checked.lowest < 0:
             plan = plan.for_any_sign()
         if is_negative:
@@ -208,7 +205,7 @@ def stage(
 
 
 def _solve_in_one_launch(
-    batch: DenseBatch, plan: DensePlan, make: Callable[[bool], Engine]
+    batch: DenseBatch, plan: DensePlan, make: Callable[[DensePlan, torch.Tensor, bool], Engine]
 ) -> tuple[torch.Tensor, ValueRange | None, bool, Engine]:
     """Return the distances (batch, n, n) of graphs that one closure solves; with a check, for which
     the host blocks, the value range of the weights and whether a diagonal value is negative; and
@@ -221,7 +218,8 @@ def _solve_in_one_launch(
     Args:
         batch: the graphs.
         plan: of the solve.
-        make: makes the engine for weights of which none is negative (True), or of any sign (False).
+        make: makes the engine of a plan and a matrix, for values of which none is negative (True),
+            or of any sign (False).
 
     Raises:
         InputError, DistanceRangeError: as check_graphs and verify.
@@ -230,7 +228,7 @@ def _solve_in_one_launch(
     engine_type = engines.type_of(plan.engine)
     by_sign = check and engine_type.solves_by_sign(weights)
     nonnegative = by_sign and not _expects_negative(weights)
-    engine = make(nonnegative)
+    engine = make(plan, weights, nonnegative)
     distances, pending = engine.queue_solve(weights, check=check)
     if pending is None or not check:
         return distances, None, False, engine
@@ -240,7 +238,7 @@ def _solve_in_one_launch(
         _NEGATIVE[weights.device, weights.dtype] = checked.lowest < 0
     if nonnegative and checked.lowest < 0:
         del distances  # frees its memory
-        engine = make(False)
+        engine = make(plan, weights, False)
         distances, pending = engine.queue_solve(weights)
         assert pending is not None
         _, distances_range = pending.read()

@@ -11,7 +11,6 @@ slicing and passes them to the operations; it never computes on a block itself.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -54,8 +53,7 @@ class Update(NamedTuple):
     fresh: bool = False
 
 
-@dataclass(frozen=True)
-class MatrixSpec:
+class MatrixSpec(NamedTuple):
     """What an engine is made for: n, dtype and device of the matrix, and whether no value of it is
     negative.
 

@@ -112,34 +112,33 @@ class CpuEngine(Engine):
     def queue_solve(
         self, weights: torch.Tensor, *, check: bool = True
     ) -> tuple[Block, PendingRanges]:
-        batch, n, _ = weights.shape
-        distances = empty(weights.shape, weights.dtype, weights.device)
-        w, d = weights.numpy(), distances.numpy()
-        smallest, _ = limits(weights.dtype)
-        valid, sizes = True, np.full(batch, n)
+        w = weights.numpy()
+        batch, n, _ = w.shape
+        d = np.empty(w.shape, w.dtype)
+        kernel, constants, smallest = _small_kernel(weights.dtype)
+        valid, sizes = True, _whole_sizes(batch, n)
         if self.spec.sizes is not None:
             given = self.spec.sizes.numpy()
             sizes = given.clip(0, n).astype(np.intp)
             valid = bool((sizes == given).all())
-        constants = (
-            self._constants[0],
-            d.dtype.type(smallest),
-            self._constants[1],
-            VECTOR_BYTES // d.itemsize,
-        )
-        parts = self._parts(batch, batch * n**3)
-        extremes = np.empty((len(parts), 5), d.dtype)
-        tasks = [
-            (w[part], d[part], sizes[part], *constants, row)
-            for part, row in zip(parts, extremes, strict=True)
-        ]
-        run_tasks(small_graphs_kernel(d.dtype), tasks, batch * n**3, self._threads)
-        if len(parts) > 1:
-            extremes = np.concatenate((extremes[:, :3].min(0), extremes[:, 3:].max(0)))
-        lowest, lowest_d, lowest_diagonal, highest, below = extremes.ravel().tolist()
+        work = batch * n**3
+        if not is_shared(work, self._threads):  # without lists, which would take as long
+            extremes = np.empty(5, d.dtype)
+            kernel(w, d, sizes, *constants, extremes)
+        else:
+            parts = self._parts(batch, work)
+            of_parts = np.empty((len(parts), 5), d.dtype)
+            tasks = [
+                (w[part], d[part], sizes[part], *constants, row)
+                for part, row in zip(parts, of_parts, strict=True)
+            ]
+            run_tasks(kernel, tasks, work, self._threads)
+            extremes = np.concatenate((of_parts[:, :3].min(0), of_parts[:, 3:].max(0)))
+        lowest, lowest_d, lowest_diagonal, highest, below = extremes.tolist()
         found = ValueRange(
             lowest if valid else smallest, highest, None if below == smallest else below
         )
+        distances = torch.from_numpy(d)
         return distances, KnownRanges(
             [found, bounded_distances(found, lowest_d, lowest_diagonal, n, weights.dtype)]
         )
@@ -296,6 +295,21 @@ def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
         kernels.closure_kernel(kind),
         constants,
     )
+
+
+@functools.cache
+def _small_kernel(dtype: torch.dtype) -> tuple[Any, tuple[Any, ...], float]:
+    """Return the kernel of small graphs, its constant arguments, and the smallest value."""
+    _, _, _, (missing, lowest) = _kernels_of(dtype)
+    kind, (smallest, _) = missing.dtype, limits(dtype)
+    constants = missing, kind.type(smallest), lowest, VECTOR_BYTES // kind.itemsize
+    return small_graphs_kernel(kind), constants, smallest
+
+
+@functools.lru_cache(maxsize=64)
+def _whole_sizes(batch: int, n: int) -> Array:
+    """Return the sizes of graphs without padding, which nothing writes to."""
+    return np.full(batch, n)
 
 
 def _copy(target: Block, source: Block) -> None:

@@ -3,7 +3,6 @@ compiles them, and needs no GPU.
 """
 
 import contextlib
-import dataclasses
 import importlib
 import time
 from collections.abc import Iterator, Sequence
@@ -200,7 +199,7 @@ class Compilation:
         return Outcome(OutcomeKind.correct)
 
     def _make_for_gpu(self, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-        return engines.make(dataclasses.replace(spec, device=self._gpu), config)
+        return engines.make(spec._replace(device=self._gpu), config)
 
 
 @cache

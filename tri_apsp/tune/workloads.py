@@ -270,7 +270,7 @@ class _SolveWorkload(_DistancesWorkload):
 
         def make_for_task(spec: MatrixSpec, config: CompleteConfig) -> Engine:
             nonnegative = self.by_exponents or task.nonnegative
-            return make(dataclasses.replace(spec, nonnegative=nonnegative), config)
+            return make(spec._replace(nonnegative=nonnegative), config)
 
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
