@@ -614,8 +614,9 @@ def sources_of(sources: Any, n: int, name: str = "sources", least: int = 1) -> t
     """Return an argument `name`, a vertex or at least `least` of them, as int64 on the CPU."""
     if isinstance(sources, torch.Tensor):
         single = sources.ndim == 0 and sources.dtype in INDEX_DTYPES
-    else:
-        single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, np.ndarray))
+    else:  # an int first: a protocol asks for each of its attributes
+        is_index = isinstance(sources, (int, SupportsIndex))
+        single = is_index and not isinstance(sources, (bool, np.ndarray))
     vertices = as_indices([sources] if single else sources, name, n, torch.device("cpu"))
     if len(vertices) < least:
         raise InputError(f"`{name}` must name at least one vertex, but is empty; give one.")

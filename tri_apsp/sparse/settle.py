@@ -74,7 +74,8 @@ def settle(graph: SparseGraph, plan: SparsePlan, cycle_vertices: int | None = No
     if reached is not None and plan.options.negative_cycles == "raise":
         raise NegativeCycleError(reached.vertices, labels=graph.labels, weight=reached.weight)
     if sweeps is not None:
-        plan = dataclasses.replace(plan, method="elimination", engine=sweeps.engine)
+        if (plan.method, plan.engine) != ("elimination", sweeps.engine):
+            plan = dataclasses.replace(plan, method="elimination", engine=sweeps.engine)
         solved = solved.in_sums_dtype()
     elif plan.method == "elimination":
         raise InputError(
