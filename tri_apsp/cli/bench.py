@@ -6,6 +6,7 @@ from dataclasses import asdict
 import torch
 
 from tri_apsp import engines
+from tri_apsp.bench import latency
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import (
     BOUND,
@@ -116,16 +117,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
             help="largest n that SciPy runs, once (a batch counts by its operations); default: "
             f"{_SCIPY_UP_TO}",
         ),
+        option(
+            "--latency",
+            action="store_true",
+            help="show what users wait for besides kernels instead, with --device and --json "
+            "alone: first calls in new processes with empty caches of compilers, which takes "
+            "minutes, and the host's time of small calls in units of torch's addition to four "
+            "numbers",
+        ),
         json_of(
             "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, "
             "p20_seconds, p50_seconds, p80_seconds, ops_per_second, bound_fraction, scipy_seconds, "
-            "ratio (to SciPy); null: not known or not applicable"
+            "ratio (to SciPy); null: not known or not applicable; with --latency, in place of "
+            "rows, first_calls: name, seconds, process_seconds, functions, kernels, and small_calls: "
+            "name, microseconds, kernel_microseconds, units"
         ),
     )
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure, and print a table row by row below the machine, or one JSON object at the end."""
+    if args.latency:
+        _run_latency(resolve(args.device), as_json=args.json)
+        return
     if "any" in args.sign and 1 in (args.n or ()):
         raise InputError(
             "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; "
@@ -162,24 +176,41 @@ def run(args: argparse.Namespace) -> None:
         scipy_up_to=args.scipy_up_to,
         closures=_REACHABILITY in args.method,
     )
-    cpu = torch.device("cpu")
     if args.json:
-        machine = {str(place): device_facts(place) for place in (cpu, device)}
-        found = [asdict(row) for row in rows]
-        print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
+        print_json(_run_facts(device, command) | {"rows": [asdict(row) for row in rows]})
         return
-    places = {"cpu": cpu} if device.type == "cpu" else {"cpu": cpu, "device": device}
-    print_fields(
-        [
-            *((name, device_line(place)) for name, place in places.items()),
-            ("versions", versions_line()),
-            ("command", command),
-            *fields,
-        ]
-    )
+    _print_run(device, command, fields)
     print(f"\n{TITLES}")
     for row in rows:
         print(line(row), flush=True)
+
+
+def _run_latency(device: torch.device, *, as_json: bool) -> None:
+    command = command_line("tri_apsp", "bench", "--latency", device=device)
+    first, small = latency.first_calls(device), latency.small_calls(device)
+    if as_json:
+        found = {"first_calls": [*map(asdict, first)], "small_calls": [*map(asdict, small)]}
+        print_json(_run_facts(device, command) | found)
+        return
+    _print_run(device, command, [])
+    print(f"\n{latency.FIRST_TITLES}")
+    for each in first:
+        print(latency.first_line(each), flush=True)
+    print(f"\n{latency.SMALL_TITLES}")
+    for call in small:
+        print(latency.small_line(call), flush=True)
+
+
+def _run_facts(device: torch.device, command: str) -> dict[str, object]:
+    machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
+    return {"machine": machine, "versions": versions(), "command": command}
+
+
+def _print_run(device: torch.device, command: str, fields: list[tuple[str, str]]) -> None:
+    cpu = torch.device("cpu")
+    places = {"cpu": cpu} if device.type == "cpu" else {"cpu": cpu, "device": device}
+    lines = [(name, device_line(place)) for name, place in places.items()]
+    print_fields([*lines, ("versions", versions_line()), ("command", command), *fields])
 
 
 def _systems(args: argparse.Namespace, case: Case) -> list[str]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import hashlib
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,20 @@ def _interrupted_later(compile: Callable[..., Any]) -> Callable[..., Any]:
                 signal.raise_signal(signal.SIGINT)
 
     return run
+
+
+@contextmanager
+def compiled_functions() -> Iterator[list[str]]:
+    """Yield a list that receives the name of each function that Numba compiles inside a `with`;
+    not of one whose machine code is in the cache.
+    """
+    names, listener = list[str](), event.RecordingListener()
+    with event.install_listener("numba:compile", listener):
+        yield names
+    for _, each in listener.buffer:
+        if each.is_end:
+            function = each.data["dispatcher"].py_func
+            names.append(f"{function.__module__}.{function.__name__}")
 
 
 def compilation_timer(report: Callable[[float], None]) -> AbstractContextManager[object]:

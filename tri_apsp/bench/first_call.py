@@ -1,0 +1,69 @@
+"""python -m tri_apsp.bench.first_call NAME DEVICE: the first call of a process. It prints its
+seconds, and what Numba compiled for it, as JSON.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+
+import torch
+
+from tri_apsp.api import closeness, hops, prepare, shortest_paths
+from tri_apsp.device import synchronize
+from tri_apsp.graphs.generators import roads
+from tri_apsp.graphs.sparse import sparse_graph
+from tri_apsp.kernels.cpu.compilation import compiled_functions
+
+_ROADS = 2000
+_DENSE = {"cpu": 500, "cuda": 1000}
+
+Make = Callable[[torch.device], Callable[[], object]]
+"""Makes the data of a call, and returns the call."""
+
+
+def _on_roads(solve: Callable[..., object]) -> Make:
+    return lambda device: partial(solve, sparse_graph(roads(_ROADS, 1), device=device))
+
+
+def _dense(device: torch.device) -> Callable[[], object]:
+    n = _DENSE[device.type]
+    return partial(shortest_paths, torch.rand(n, n, device=device))
+
+
+def _betweenness(device: torch.device) -> Callable[[], object]:
+    import networkx as nx
+
+    from tri_apsp.interop import networkx_backend as backend
+
+    network = backend.convert_from_nx(nx.gnp_random_graph(_ROADS, 4 / _ROADS, seed=1))
+    return partial(backend.betweenness_centrality, network)
+
+
+FIRST_CALLS: dict[str, Make] = {
+    "dense": _dense,
+    "prepare, row": _on_roads(lambda graph: shortest_paths(prepare(graph), sources=1)),
+    "prepare, all pairs": _on_roads(lambda graph: shortest_paths(prepare(graph))),
+    "dijkstra": _on_roads(partial(shortest_paths, sources=1, method="dijkstra")),
+    "hops": _on_roads(hops),
+    "closeness": _on_roads(partial(closeness, weighted=True)),
+    "betweenness by NetworkX": _betweenness,
+}
+
+
+def main(name: str, place: str) -> None:
+    """Make the call `name` of FIRST_CALLS on a device, and print its figures."""
+    device = torch.device(place)
+    torch.ones(4, device=device).sum().item()  # the first operation on a GPU
+    call = FIRST_CALLS[name](device)
+    with compiled_functions() as functions:
+        began = perf_counter()
+        call()
+        synchronize(device)
+        seconds = perf_counter() - began
+    print(json.dumps({"seconds": seconds, "functions": len(functions)}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
