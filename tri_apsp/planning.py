@@ -199,8 +199,9 @@ def dense_plan(request: Request) -> DensePlan:
     key = _key(weights, batch.sizes, out, *asked)
     plan = _PLANS.get(key)
     if plan is None:
-        by_density = _may_be_sparse(request)
-        plan = plan_dense(batch, *asked, _as_matrices(out), by_density=by_density)
+        n = batch.n
+        most = most_edges(n, n, weights.device, has_lists=False) if _may_be_sparse(request) else 0
+        plan = plan_dense(batch, *asked, _as_matrices(out), by_density=most > 0)
         if len(_PLANS) >= _MAX_PLANS:
             _PLANS.clear()
         _PLANS[key] = plan

@@ -129,8 +129,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, "
             "p20_seconds, p50_seconds, p80_seconds, ops_per_second, bound_fraction, scipy_seconds, "
             "ratio (to SciPy); null: not known or not applicable; with --latency, in place of "
-            "rows, first_calls: name, seconds, process_seconds, functions, kernels, and small_calls: "
-            "name, microseconds, kernel_microseconds, units"
+            "rows, first_calls: name, seconds, process_seconds, functions, kernels, and "
+            "small_calls: name, microseconds, kernel_microseconds, units"
         ),
     )
 

@@ -30,8 +30,8 @@ class DensePlan(Plan):
         in_out: whether it works in a copy of them in `out`.
         matrices: what the call allocates, in matrices of the size of the weights.
         threshold: of products by exponents, once the values are read; None: no product.
-        by_density: whether the values of the weights are to decide first that they have too many
-            edges for a method of sparse graphs.
+        by_density: whether, for all rows, the values of the weights decide first that they have too
+            many edges for a method of sparse graphs.
     """
 
     config: CompleteConfig
