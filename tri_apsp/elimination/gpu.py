@@ -199,6 +199,8 @@ class GpuSweeps(Sweeps):
         return out
 
     def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
+        if len(sources) == 1:
+            return self._on_cpu.rows(sources, limit).to(self.device)  # as in `nearest`
         return self._rows(sources, limit, None)[0]
 
     def rows_with_predecessors(
