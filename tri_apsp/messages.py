@@ -142,12 +142,12 @@ def warn_of_attribute(attribute: str | None, edges: int, *, has_values: bool) ->
 
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Issue a warning at the line that called this package, however many of its functions lie
-    between.
+    between, and of Numba, which calls it while it loads kernels.
     """
     level, frame = 1, sys._getframe(0)
-    while (
-        frame.f_back is not None
-        and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        _PACKAGE,
+        "numba",
     ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

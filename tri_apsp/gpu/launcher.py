@@ -5,7 +5,7 @@ to look a kernel up again.
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, lru_cache
@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 
-from tri_apsp.device import current, current_gpu, raw_stream
+from tri_apsp.device import current, current_gpu, only_compiles, raw_stream
 
 # Kernels that are compiled at the same time.
 _THREADS = 8
 # Called with each kernel whose compilation was started, if any.
 _STARTED: ContextVar[Callable[[Any], None] | None] = ContextVar("_STARTED", default=None)
+OWN = ContextVar("OWN", default=False)
+"""Whether this thread compiles or loads kernels of this package, not those of others."""
 
 
 @cache
@@ -43,6 +45,9 @@ class Launcher:
     def __init__(self, kernel: Any, constants: dict[str, Any]) -> None:
         from triton import knobs
 
+        from tri_apsp.gpu.cache import use_folder
+
+        use_folder()
         _load_launchers_apart()
         self._runtime = knobs.runtime
         self._kernel = kernel
@@ -56,16 +61,15 @@ class Launcher:
         """Launch `grid` programs; the first of `args` is a tensor on the current device.
 
         If that tensor is one of the device "meta", the kernel is only compiled, for the current
-        device.
+        device; in a process that only compiles also if it is on the CPU.
         """
         first = args[0]
         assert isinstance(first, torch.Tensor)
         index = first.get_device()
-        if index < 0 and first.is_meta:
-            kernel, started = (
-                self._kernel.warmup(*args, grid=grid, **self._constants),
-                _STARTED.get(),
-            )
+        if index < 0 and (first.is_meta or only_compiles()):
+            with _own_kernels():
+                kernel = self._kernel.warmup(*args, grid=grid, **self._constants)
+            started = _STARTED.get()
             if started is not None:
                 started(kernel)
             return
@@ -97,7 +101,8 @@ class Launcher:
                 *self._constexprs,
             )
             return
-        compiled = self._kernel[grid](*args, **self._constants)
+        with _own_kernels():
+            compiled = self._kernel[grid](*args, **self._constants)
         if compiled is not None and self._caches:  # Triton's interpreter compiles nothing
             self._compiled[key] = compiled.run, compiled.function, compiled.packed_metadata
 
@@ -111,6 +116,15 @@ def cached_launcher(kernel: Any, **constants: Any) -> Launcher:
 
 
 @contextmanager
+def _own_kernels() -> Iterator[None]:
+    token = OWN.set(True)
+    try:
+        yield
+    finally:
+        OWN.reset(token)
+
+
+@contextmanager
 def compiling_side_by_side() -> Iterator[None]:
     """Compile and load the kernels of launches inside a `with` side by side; leaving it blocks
     until all are loaded.
@@ -120,17 +134,22 @@ def compiling_side_by_side() -> Iterator[None]:
     """
     from triton import AsyncCompileMode
 
-    device, loading = current_gpu(), []
+    has_gpu, loading = not only_compiles(), list[Future[None]]()
+    device = current_gpu() if has_gpu else torch.device("meta")
 
     def load(kernel: Any) -> None:
         with current(device):
             _ = (kernel.result() if hasattr(kernel, "result") else kernel).run
 
     with ExitStack() as stack:
-        compilers, loaders = (stack.enter_context(ThreadPoolExecutor(_THREADS)) for _ in range(2))
+        compilers, loaders = (
+            stack.enter_context(ThreadPoolExecutor(_THREADS, initializer=OWN.set, initargs=(True,)))
+            for _ in range(2)
+        )
         with suppress(RuntimeError):  # where the caller compiles like this already
             stack.enter_context(AsyncCompileMode(compilers))
-        token = _STARTED.set(lambda kernel: loading.append(loaders.submit(load, kernel)))
+        start = (lambda kernel: loading.append(loaders.submit(load, kernel))) if has_gpu else None
+        token = _STARTED.set(start)
         try:
             yield
         finally:

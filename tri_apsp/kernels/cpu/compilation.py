@@ -1,8 +1,8 @@
 """Compiling kernels by Numba, and where their machine code is kept.
 
 Numba would keep it beside the kernels, where it would remain after the package is uninstalled; so
-it is kept in the user's cache directory. A file there that cannot be read, such as one that was cut
-short, is written again.
+it is kept in the folder that TRI_APSP_CACHE_DIR names, or in the user's cache directory. A file
+there that cannot be read, such as one that was cut short, is written again.
 
 Kernels copy arrays in loops. With a slice, as in a[:n] = b, Numba also compiles the message of an
 error for unequal lengths, which takes seconds.
@@ -11,23 +11,39 @@ error for unequal lengths, which takes seconds.
 from __future__ import annotations
 
 import hashlib
+import platform
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 from llvmlite import ir
+from numba import __version__ as numba_version
 from numba import config, njit
 from numba.core import caching, event
 from numba.core.cgutils import alloca_once_value
 from numba.core.compiler import Compiler
 from numba.core.pythonapi import PythonAPI
+from numba.core.registry import cpu_target
+
+from tri_apsp.cache_folder import Entry, cache_folder, contents, warn_unless_made_for
 
 _FOLDER = Path(__file__).parent
+
+
+def cache_path() -> Path:
+    """Return the folder in which machine code is kept."""
+    folder = cache_folder()
+    if folder is not None and not config.CACHE_DIR:
+        # The names of Numba's files say for which Python, and their index for which processor.
+        return folder / "numba" / f"{contents('cpu')}-{numba_version}"
+    cache = Path(config.CACHE_DIR or platformdirs.user_cache_path("tri_apsp", appauthor=False))
+    clone = hashlib.sha256(str(_FOLDER).encode()).hexdigest()[:12]
+    return cache / f"kernels-{clone}"
 
 
 class _Locator(caching._CacheLocator):
@@ -42,14 +58,11 @@ class _Locator(caching._CacheLocator):
         return cls(kernel)
 
     def get_cache_path(self) -> str:
-        cache = Path(config.CACHE_DIR or platformdirs.user_cache_path("tri_apsp", appauthor=False))
-        clone = hashlib.sha256(str(_FOLDER).encode()).hexdigest()[:12]
-        return str(cache / f"kernels-{clone}")
+        return str(cache_path())
 
-    def get_source_stamp(self) -> tuple[Any, ...]:
+    def get_source_stamp(self) -> str:
         # The code of a kernel includes that of the kernels that it calls, in other files too.
-        stats = (path.stat() for path in sorted(_FOLDER.glob("*.py")))
-        return tuple((stat.st_mtime, stat.st_size) for stat in stats)
+        return contents("cpu")
 
     def get_disambiguator(self) -> str:
         return str(self._line)
@@ -67,6 +80,7 @@ class _Cache(caching.FunctionCache):
     _impl_class = _Files
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        _check_folder()
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # any error that bytes raise that are no pickle
@@ -77,6 +91,26 @@ class _Cache(caching.FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):
             super().save_overload(sig, data)
+
+
+def folder_entry() -> Entry:
+    """Return what machine code is made for here."""
+    _, processor, features = cpu_target.target_context.codegen().magic_tuple()
+    # Features that a hypervisor hides make another processor of the same name.
+    features_hash = hashlib.sha256(features.encode()).hexdigest()[:6]
+    return {
+        "device": "cpu",
+        "processor": f"{processor} {features_hash}",
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "numba": numba_version,
+        "kernels": contents("cpu"),
+    }
+
+
+@cache
+def _check_folder() -> None:
+    if cache_folder() is not None and not config.CACHE_DIR:
+        warn_unless_made_for(folder_entry())
 
 
 class _PythonApi(PythonAPI):
