@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.configs import Config
+from tri_apsp.device import only_compiles
 from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.memory import require_memory
 from tri_apsp.messages import remedy_of_sparse, shown
@@ -550,7 +551,7 @@ def check_device(tensor: torch.Tensor, name: str) -> None:
     Raises:
         InputError: it is on another.
     """
-    if tensor.device.type not in ("cpu", "cuda"):
+    if tensor.device.type not in ("cpu", "cuda") and not (tensor.is_meta and only_compiles()):
         raise InputError(
             f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
         )

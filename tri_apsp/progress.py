@@ -11,7 +11,7 @@ _DELAY = 1.0
 
 
 @contextmanager
-def progress_bar(wanted: bool) -> Iterator[Callable[[float], None] | None]:
+def progress_bar(wanted: bool, doing: str = "solving") -> Iterator[Callable[[float], None] | None]:
     """Yield a callback for the fraction done, which draws a bar on stderr.
 
     Yields None where stderr is no terminal, or a bar is not `wanted`.
@@ -22,7 +22,7 @@ def progress_bar(wanted: bool) -> Iterator[Callable[[float], None] | None]:
     layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed} < {remaining}"
     with tqdm(
         total=100,
-        desc="solving",
+        desc=doing,
         bar_format=layout,
         delay=_DELAY,
         leave=False,

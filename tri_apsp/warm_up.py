@@ -1,10 +1,11 @@
 """Compiling and loading what solves need before the first of them, as servers do."""
 
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, SupportsIndex
+from functools import cache, partial
+from typing import Any, SupportsIndex, TypeAlias
 
 import torch
 
@@ -12,7 +13,7 @@ from tri_apsp import planning
 from tri_apsp.arguments import as_integer, check_flags
 from tri_apsp.dense.run import solve
 from tri_apsp.device import resolve
-from tri_apsp.elimination.prepared import ordered
+from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import EdgeList, sparse_graph
 from tri_apsp.graphs.generators import erdos_renyi, grid_of
@@ -25,7 +26,11 @@ from tri_apsp.sparse.betweenness import betweenness
 from tri_apsp.sparse.hops import UNREACHABLE, hops
 from tri_apsp.sparse.measures import accessibility, closeness, diameter, eccentricities
 from tri_apsp.sparse.pairs import paired_distances, paired_paths
+from tri_apsp.sparse.plan import ROW_METHODS
 from tri_apsp.sparse.reachability import reachable
+
+Step: TypeAlias = Callable[[], Any]
+"""A call that compiles or loads kernels."""
 
 # Triton compiles in part without the interpreter's lock.
 _THREADS = 4
@@ -79,21 +84,48 @@ def warmup(
     is_one = isinstance(sizes, SupportsIndex) and not getattr(sizes, "ndim", 0)
     shapes = [_shape(size) for size in ([sizes] if is_one else _list(sizes, "sizes"))]
     found = resolve(device)
-    solves: list[Callable[[], None]] = [
-        partial(_solve, shape, dtype, found, predecessors)
-        for dtype in given_dtypes
-        for shape in shapes
+    needed = steps(given_dtypes, shapes, found, predecessors=predecessors, prepared=prepared)
+    for _ in run(needed, found):
+        pass
+
+
+def steps(
+    dtypes: Sequence[torch.dtype],
+    shapes: Sequence[tuple[int, ...]],
+    device: torch.device,
+    *,
+    predecessors: bool,
+    prepared: bool,
+) -> list[Step]:
+    """Return calls that need every kernel which later calls need; see `warmup`."""
+    found: list[Step] = [
+        partial(_solve, shape, dtype, device, predecessors) for dtype in dtypes for shape in shapes
     ]
-    if prepared:
-        sparse = {torch.int32 if dtype == torch.int16 else dtype for dtype in given_dtypes}
-        solves += [partial(_solve_sparse, dtype, found, predecessors) for dtype in sparse]
-    if found.type == "cpu":  # Numba compiles one kernel at a time
-        for solve_this in solves:
-            solve_this()
+    if not prepared:
+        return found
+    grid, network = grid_of(_GRID), erdos_renyi(_GRID, 4 / _GRID)
+    isolated = EdgeList(_GRID + 1, network.sources, network.targets, network.weights)
+    for dtype in {torch.int32 if dtype == torch.int16 else dtype for dtype in dtypes}:
+        found.append(partial(_solve, (_GRID, _GRID), dtype, device, predecessors))
+        of_edges = _engine_steps if device.type == "meta" else _sparse_steps
+        for edges in (grid, isolated):
+            found += of_edges(edges, dtype, device, predecessors)
+    return found
+
+
+def run(needed: Sequence[Step], device: torch.device) -> Iterator[None]:
+    """Run steps, and yield after each of them."""
+    if device.type == "meta":
+        from tri_apsp.gpu.ahead import compile_without_values  # which needs Triton
+
+        needed = [partial(compile_without_values, step) for step in needed]
+    if device.type != "cuda":  # Numba compiles one kernel at a time
+        for step in needed:
+            yield step()
         return
     with ThreadPoolExecutor(_THREADS) as threads:
         # An error or an interrupt leaves out what has not begun.
-        list(threads.map(lambda solve_this: solve_this(), solves))
+        yield from threads.map(lambda step: step(), needed)
 
 
 def _solve(
@@ -110,13 +142,28 @@ def _solve(
         solve_this()
 
 
-def _solve_sparse(dtype: torch.dtype, device: torch.device, predecessors: bool) -> None:
-    """Call what solves a graph with an order of elimination and long paths, one without an order,
-    with short paths and a vertex without edges, and one of many edges, which is solved as a dense
-    one.
+def _sparse_steps(
+    edges: EdgeList, dtype: torch.dtype, device: torch.device, predecessors: bool
+) -> Iterator[Step]:
+    """Yield what solves a graph with an order of elimination and long paths, or one without an
+    order, with short paths and a vertex without edges.
     """
-    _solve((_GRID, _GRID), dtype, device, predecessors)
-    grid, network = grid_of(_GRID), erdos_renyi(_GRID, 4 / _GRID)
+
+    @cache
+    def graph() -> PreparedGraph:
+        return ordered(sparse_graph(edges, dtype=dtype), "auto").to(device)
+
+    @cache
+    def other_graph() -> PreparedGraph:
+        weights = graph().by_source.weights.clone()
+        weights[0] = -1 if graph().tree is not None else 1
+        found: PreparedGraph = graph().with_weights(weights)
+        return found
+
+    def solve_rows(given: PreparedGraph, **options: Any) -> None:
+        request = Request.of(given, **options)
+        planning.run(request, planning.plan_of(request))
+
     few, many = range(0, 8), range(_GRID // 2)
     rows: list[dict[str, Any]] = [
         {"sources": 0},
@@ -126,27 +173,58 @@ def _solve_sparse(dtype: torch.dtype, device: torch.device, predecessors: bool) 
         {"sources": few, "nearest": True},
         *({"sources": many, "method": method} for method in ("dijkstra", "many_sources")),
     ]
-    for edges in (grid, EdgeList(_GRID + 1, network.sources, network.targets, network.weights)):
-        graph = ordered(sparse_graph(edges, dtype=dtype, device=device), "auto")
-        weights = graph.by_source.weights.clone()
-        weights[0] = -1 if graph.tree is not None else 1
-        for given in (graph, graph.with_weights(weights)):
-            for options in rows:
-                for found in {False, predecessors}:
-                    request = Request.of(given, predecessors=found, **options)
-                    planning.run(request, planning.plan_of(request))
-            paired_distances(given, many, many)
-            paired_paths(given, many, many)
-        for kind in UNREACHABLE:
-            hops(graph, dtype=kind)
-        for weighted in (False, True):
-            eccentricities(graph, weighted=weighted)
-            closeness(graph, weighted=weighted)
-            diameter(graph, weighted=weighted)
-            betweenness(graph, weighted=weighted)
-        for to_vertex in (False, True):
-            accessibility(graph, [1, 4], to_vertex=to_vertex)
-        reachable(graph, torch.arange(graph.n))
+
+    def of(given: Step, function: Callable[..., Any], *arguments: Any, **options: Any) -> Step:
+        return lambda: function(given(), *arguments, **options)
+
+    for given in (graph, other_graph):
+        for options, found in itertools.product(rows, {False, predecessors}):
+            yield of(given, solve_rows, predecessors=found, **options)
+        yield of(given, paired_distances, many, many)
+        yield of(given, paired_paths, many, many)
+    for kind in UNREACHABLE:
+        yield of(graph, hops, dtype=kind)
+    for flag in (False, True):
+        for measure in (eccentricities, closeness, diameter, betweenness):
+            yield of(graph, measure, weighted=flag)
+        yield of(graph, accessibility, [1, 4], to_vertex=flag)
+    yield of(graph, lambda given: reachable(given, torch.arange(given.n)))
+
+
+def _engine_steps(
+    edges: EdgeList, dtype: torch.dtype, device: torch.device, predecessors: bool
+) -> Iterator[Step]:
+    """As _sparse_steps, for a GPU that is not here: what its engines launch for rows, tables,
+    pairs and measures. Their tensors are on the CPU, since the graph must have values.
+    """
+    from tri_apsp.elimination.gpu import GpuSweeps
+    from tri_apsp.sparse.triton import TritonSparseEngine  # needs Triton
+
+    graph = ordered(sparse_graph(edges, dtype=dtype), "auto")
+    few, many = torch.arange(8), torch.arange(_GRID // 2)
+    engine = TritonSparseEngine(graph.in_sums_dtype())
+    endless = no_edge(engine.graph.dtype)
+    for method in ROW_METHODS:
+        if method not in ("dijkstra", "elimination"):
+            yield partial(engine.distances, method, many, endless)
+    if predecessors:
+        zeros = torch.zeros(len(many), graph.n, dtype=engine.graph.dtype)
+        yield partial(engine.predecessors, many, zeros)
+    for given in (graph, graph.unweighted):
+        if given.sweeps is None:
+            continue
+        cpu = torch.device("cpu")
+        sweeps = GpuSweeps(given.sweeps.elimination, cpu, in_shared_memory=True)
+        for rows in (few[:1], few, many):
+            yield partial(sweeps.rows, rows, endless)
+            if predecessors:
+                yield partial(sweeps.rows_with_predecessors, rows, endless, given.in_sums_dtype())
+        yield partial(sweeps.table, few, few, endless)
+        yield partial(sweeps.pairs, many, many, endless)
+        amounts = torch.ones(graph.n, dtype=torch.float64)
+        for from_source in (False, True):
+            yield partial(sweeps.totals, from_source=from_source)
+            yield partial(sweeps.within, few[1:3], amounts, from_source=from_source)
 
 
 def _list(values: Any, name: str) -> list[Any]:

@@ -12,8 +12,9 @@ from tune import faulty
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
 from tri_apsp.errors import EngineError
+from tri_apsp.gpu.ahead import META
 from tri_apsp.tune import worker as module
-from tri_apsp.tune.measurement import META_DEVICE, Compilation
+from tri_apsp.tune.measurement import Compilation
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Worker, Workers
@@ -41,7 +42,7 @@ def test_kernels_are_compiled_once_for_the_sizes_of_a_task(
     # Operands of 12 GB, which are not allocated.
     task = TuningTask("nvidia", "product", "float32", "nonnegative", 1 << 15)
     small = with_tiles(block_m=32, block_n=32, num_warps=1)
-    with closing(Worker(META_DEVICE, ABSENT)) as compiler:
+    with closing(Worker(META, ABSENT)) as compiler:
         outcome = compiler.compile(task, small, odd=False)
         assert (outcome.kind, outcome.message, outcome.times) == (OutcomeKind.correct, "", None)
         assert cubins() == 1, "the small workload and that of the task run the same kernel"
@@ -79,6 +80,6 @@ def test_what_does_not_compile_or_is_late_is_not_measured(
 def test_every_kernel_is_compiled(engine: str, kernel: str) -> None:
     n, batch = {"batch": (256, 64), "exponents": (8192, 1)}.get(kernel, (2048, 1))
     task = TuningTask(engine, kernel, "float32", "nonnegative", n, batch)
-    with closing(Worker(META_DEVICE, ABSENT)) as compiler:
+    with closing(Worker(META, ABSENT)) as compiler:
         outcome = compiler.compile(task, default_config(engine, torch.float32), odd=False)
         assert (outcome.kind, outcome.message) == (OutcomeKind.correct, "")

@@ -12,9 +12,10 @@ import tri_apsp
 from tri_apsp import tuned
 from tri_apsp.configs import default_config, to_fields
 from tri_apsp.device import describe
+from tri_apsp.gpu.ahead import META
 from tri_apsp.tune import tune
 from tri_apsp.tune.candidates import candidates, with_method
-from tri_apsp.tune.measurement import META_DEVICE, Compilation
+from tri_apsp.tune.measurement import Compilation
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Worker
@@ -95,7 +96,7 @@ def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.Monkey
         n, batch = (256, 200) if kernel == "batch" else (2048, 1)
         task = TuningTask(engine, kernel, "float32", "nonnegative", n, batch)
         base = default_config(engine, torch.float32)
-        with closing(Worker(META_DEVICE, compile_only)) as compiler:
+        with closing(Worker(META, compile_only)) as compiler:
             for odd in (False, True):
                 assert compiler.compile(task, base, odd).kind is OutcomeKind.correct
         compiled = {path.parent.name for path in tmp_path.rglob("*.cubin")}

@@ -18,13 +18,21 @@ from tri_apsp.bench.measure import (
 )
 from tri_apsp.configs import Config, current_method
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
-from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least, json_of, option
+from tri_apsp.console.options import (
+    BATCH,
+    DEVICE,
+    ENGINE,
+    add_options,
+    at_least,
+    counts_for,
+    json_of,
+    option,
+)
 from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.dense_reachability import matrices_of_closure
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.memory import check_memory, require_memory
-from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS, require_runnable
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
@@ -58,13 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         option("--n", type=at_least(1), nargs="+", help=f"vertices; default on {sizes}"),
-        option(
-            "--batch",
-            type=at_least(1),
-            nargs="+",
-            metavar="B",
-            help="graphs solved in one call: one count for all of --n, or one for each; default: 1",
-        ),
+        BATCH,
         option(
             "--dtype",
             choices=DTYPES_BY_NAME,
@@ -146,13 +148,8 @@ def run(args: argparse.Namespace) -> None:
             "leave it out."
         )
     device, config = resolve(args.device), Config(engine=args.engine)
-    sizes, counts = args.n or SIZES[device.type], args.batch or [1]
-    if len(counts) not in (1, len(sizes)):
-        raise InputError(
-            f"--batch must give one count, or one for each of the {counted(len(sizes), 'size')} of "
-            f"--n, but gives {len(counts)}; give as many."
-        )
-    counts = counts * len(sizes) if len(counts) == 1 else counts
+    sizes = args.n or SIZES[device.type]
+    counts = counts_for(args.batch, sizes)
     cases = cases_of(sizes, counts, [DTYPES_BY_NAME[name] for name in args.dtype], args.sign)
     distances = [name for name in dict.fromkeys(args.method) if name != _REACHABILITY]
     runs = [(case, [*distances, *_systems(args, case)]) for case in cases]

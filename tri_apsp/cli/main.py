@@ -33,6 +33,7 @@ COMMANDS = {
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",
     "bench": "measure min-plus operations per second, beside SciPy",
+    "warmup": "compile kernels before they are needed, such as into a folder of a container image",
     "completion": "print a script that completes these commands in a shell",
 }
 """Subcommands by name, with the summary for --help. The module of the name in this package has

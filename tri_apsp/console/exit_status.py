@@ -36,7 +36,7 @@ _OPTIONS = {
             *("out", "predecessors", "n", "p", "seed"),
             *("base", "vertices", "columns", "header", "matrix", "missing"),
             *("limits", "values"),
-            *("memory", "checkpoint", "every", "page"),
+            *("memory", "checkpoint", "every", "page", "folder"),
         )
     },
     "negative_cycles": "--negative-cycles",

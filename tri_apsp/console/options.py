@@ -1,11 +1,13 @@
 """Options of command lines as values, so that each is described once; types of arguments."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tri_apsp.engines import ENGINES
+from tri_apsp.errors import InputError
+from tri_apsp.messages import counted
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,27 @@ def at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+BATCH = option(
+    "--batch",
+    type=at_least(1),
+    nargs="+",
+    metavar="B",
+    help="graphs solved in one call: one count for all of --n, or one for each; default: 1",
+)
+
+
+def counts_for(counts: Sequence[int] | None, sizes: Sequence[int]) -> list[int]:
+    """Return the count of --batch for each size of --n.
+
+    Raises:
+        InputError: there are neither one nor as many.
+    """
+    found = list(counts or [1])
+    if len(found) not in (1, len(sizes)):
+        raise InputError(
+            f"--batch must give one count, or one for each of the {counted(len(sizes), 'size')} of "
+            f"--n, but gives {len(found)}; give as many."
+        )
+    return found * len(sizes) if len(found) == 1 else found

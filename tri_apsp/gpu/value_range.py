@@ -5,6 +5,7 @@ The time of small solves depends on the launches, and on how often the host bloc
 """
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -15,6 +16,9 @@ from tri_apsp.gpu.launcher import Launcher, has_triton
 from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import ValueRange, bounded_distances, limits
+
+ASSUMED_LOWEST = ContextVar("ASSUMED_LOWEST", default=0)
+"""The lowest value of weights on the device "meta", which have none."""
 
 # A program holds a tile of this many bytes, and this many programs run on each multiprocessor:
 # enough loads in flight to fill the memory bandwidth, and few enough registers. A tile is one row,
@@ -105,6 +109,11 @@ def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:
         "num_warps": _WARPS,
         "num_stages": 1,
     }
+
+
+def _assumed(below: float | int | None) -> ValueRange:
+    """Return what a range on the device "meta" is taken for; one without a bound is a diagonal."""
+    return ValueRange(0 if below is None else ASSUMED_LOWEST.get(), 1, 1, 0)
 
 
 class ValueRangeReader:
@@ -226,7 +235,8 @@ class ValueRangeReader:
         assert buffer is not None, "the reader was made not to be read"
         self._wait()
         if self._device.type == "meta":  # kernels were compiled, not run
-            buffer.tensor.zero_()
+            buffer.free()
+            return [_assumed(below) for _, below, _ in self._queued]
         size = self._count * _EXTREMES * self._most
         extremes = buffer.values.reshape(-1)[:size].reshape(self._count, _EXTREMES, self._most)
         smallest, _ = limits(buffer.tensor.dtype)
@@ -269,7 +279,8 @@ class PendingSolve:
         buffer = self._buffer
         synchronize_stream(buffer.device)
         if buffer.device.type == "meta":  # kernels were compiled, not run
-            buffer.tensor.zero_()
+            buffer.free()
+            return [_assumed(0)] * 2
         row = buffer.values[0].tolist()
         if self._launches > 1:
             rows = buffer.values[: self._launches]

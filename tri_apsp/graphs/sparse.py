@@ -86,7 +86,7 @@ class EdgeLists:
     def owners(self) -> torch.Tensor:
         """Return the vertex at whose list each edge is, (edges,) of int64."""
         vertices = torch.arange(len(self.offsets) - 1, device=self.offsets.device)
-        return vertices.repeat_interleave(self.degrees)
+        return vertices.repeat_interleave(self.degrees, output_size=len(self.vertices))
 
 
 @dataclass(frozen=True, eq=False)

@@ -263,10 +263,11 @@ def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> f
         has_lists: whether the graph was given by its edges, not by dense weights.
     """
     vertices = _LEAST_VERTICES if has_lists else _LEAST_VERTICES_WITHOUT_LISTS
-    if n < vertices[device.type] and 4 * rows > n:
+    kind = "cpu" if device.type == "cpu" else "cuda"
+    if n < vertices[kind] and 4 * rows > n:
         return 0
-    least = (_LEAST_ROWS if has_lists else _LEAST_ROWS_WITHOUT_LISTS)[device.type]
-    return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, least))
+    least = (_LEAST_ROWS if has_lists else _LEAST_ROWS_WITHOUT_LISTS)[kind]
+    return n**3 / (_OPERATIONS_PER_EDGE[kind] * max(rows, least))
 
 
 def reason_for_sparse(

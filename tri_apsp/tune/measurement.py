@@ -3,19 +3,17 @@ compiles them, and needs no GPU.
 """
 
 import contextlib
-import importlib
 import time
 from collections.abc import Iterator, Sequence
-from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.device import Device, assume, synchronize
+from tri_apsp.device import Device, synchronize
 from tri_apsp.engines import Engine, MakeEngine, MatrixSpec
+from tri_apsp.gpu.ahead import only_compile
 from tri_apsp.memory import check_memory
 from tri_apsp.semirings import floor
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
@@ -27,9 +25,6 @@ from tri_apsp.tune.workloads import (
     WrongResultError,
     small_sizes,
 )
-
-META_DEVICE = torch.device("meta")
-"""The device of tensors without memory."""
 
 # Screening: the time limit of all runs of a configuration, by kind of device.
 _SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
@@ -175,7 +170,7 @@ class Compilation:
 
     Args:
         task: the task to tune.
-        device: META_DEVICE.
+        device: META.
         gpu: the device to compile for.
         facts: the facts of that device.
     """
@@ -184,7 +179,7 @@ class Compilation:
         self, task: TuningTask, device: torch.device, *, gpu: torch.device, facts: Device
     ) -> None:
         self._task, self._device, self._gpu = task, device, gpu
-        _only_compile(facts)
+        only_compile(facts)
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
         """Compile the kernels that Measurement.check launches, or with `odd` those that only
@@ -200,25 +195,6 @@ class Compilation:
 
     def _make_for_gpu(self, spec: MatrixSpec, config: CompleteConfig) -> Engine:
         return engines.make(spec._replace(device=self._gpu), config)
-
-
-@cache
-def _only_compile(facts: Device) -> None:
-    """Make this process compile for a GPU with these `facts`."""
-    assume(facts)
-    # Imported by name, since only kernels and engines may depend on Triton: this changes Triton,
-    # and does not need it.
-    if facts.capability is not None:  # the architecture of an AMD GPU is known only to its driver
-        major, minor = facts.capability
-        compiler = importlib.import_module("triton.backends.compiler")
-        target = compiler.GPUTarget("cuda", 10 * major + minor, 32)
-        # The part of Triton's driver for NVIDIA GPUs that compilation uses.
-        driver = SimpleNamespace(
-            get_current_target=lambda: target,
-            get_current_device=lambda: 0,
-            get_current_stream=lambda device: 0,
-        )
-        importlib.import_module("triton.runtime").driver.set_active(driver)
 
 
 def protocol_of(task: TuningTask) -> str:

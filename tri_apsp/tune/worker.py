@@ -23,7 +23,8 @@ import torch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import cpu_count, current, describe
 from tri_apsp.errors import ApspError, EngineError
-from tri_apsp.tune.measurement import META_DEVICE, Compilation, Measurement, outcome_of
+from tri_apsp.gpu.ahead import META
+from tri_apsp.tune.measurement import Compilation, Measurement, outcome_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 
@@ -233,7 +234,7 @@ class Workers:
         # The main process and the worker need a core too.
         count = 0 if device.type == "cpu" else max(1, min(_MAX_COMPILERS, cpu_count() - 2))
         compile_only = partial(Compilation, gpu=device, facts=describe(device))
-        self._compilers = [Worker(META_DEVICE, compile_only) for _ in range(count)]
+        self._compilers = [Worker(META, compile_only) for _ in range(count)]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         for compiler in self._compilers:
             self._idle.put(compiler)
