@@ -17,7 +17,7 @@ import torch
 
 from tri_apsp.api import prepare, select, shortest_paths
 from tri_apsp.bench.first_call import FIRST_CALLS
-from tri_apsp.device import synchronize
+from tri_apsp.device import installed_version, synchronize
 from tri_apsp.errors import EngineError
 from tri_apsp.graphs.generators import roads
 from tri_apsp.graphs.sparse import sparse_graph
@@ -91,6 +91,8 @@ def first_calls(device: torch.device) -> Iterator[FirstCall]:
         EngineError: such a process fails.
     """
     for name in FIRST_CALLS:
+        if "NetworkX" in name and installed_version("networkx") is None:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             caches = {"NUMBA_CACHE_DIR": f"{folder}/numba", "TRITON_CACHE_DIR": f"{folder}/triton"}
             began = perf_counter()
