@@ -15,11 +15,8 @@ _TASK_VERTICES = 4096
 # does not depend on it.
 _FIRST_BISECTIONS = 2
 
-_Part = tuple[Array, Array, Array, int]
-"""A part of the graph: offsets, neighbours, vertices, where they end in the order."""
-
-_Cut = tuple[Array, Array]
-"""The side of each vertex, 2 for the separator; the sizes of these three."""
+_Part = list[int]
+"""A part of the graph: its begin and end in the order, and a seed."""
 
 
 def nested_dissection(offsets: Array, neighbours: Array, most_fill: float) -> Array | None:
@@ -66,26 +63,33 @@ def _order(
     from tri_apsp.kernels.cpu import dissection as kernels
 
     order = np.empty(len(offsets) - 1, np.int32)
-    done, fill, (rest_offsets, rest_neighbours, vertices) = kernels.reduce(
-        offsets, neighbours, order, stop
-    )
+    done, fill, (*rest, vertices) = kernels.reduce(offsets, neighbours, order, stop)
     n = len(vertices)
-    of_rest, numbers = np.empty(n, np.int32), np.arange(n, dtype=np.int32)
-    rest = rest_offsets, rest_neighbours
-    waiting: list[_Part] = [(*rest, numbers, n)] if n > 0 else []
+
+    def dissect(places: tuple[Array, ...], part: _Part) -> tuple[int, list[_Part]]:
+        """Order the vertices of a part; of a large one halve it alone, and return the halves.
+        Returns also a lower bound on the edges of the filled graph in it.
+        """
+        size = part[1] - part[0]
+        waiting = np.empty((size + 2, 3), np.int64)
+        waiting[0] = part
+        once, local = size > _TASK_VERTICES, np.full(n, -1, np.int32)
+        edges, count = kernels.dissect(*rest, places, waiting, once, local, limit, stop)
+        return edges, waiting[:count].tolist()
+
+    def begin(seed: int) -> tuple[tuple[Array, ...], int, list[_Part]]:
+        offsets, neighbours = rest
+        rows = offsets[:-1].copy(), offsets[1:].copy(), neighbours.copy()
+        places = np.arange(n, dtype=np.int32), *rows
+        return places, *dissect(places, [0, n, seed])
+
     # The first bisection, on two threads: the better of two.
-    if n > _TASK_VERTICES:
-        arguments = [(*rest, limit, seed, stop) for seed in range(_FIRST_BISECTIONS)]
-        cut = min(pool.map(kernels.bisect, *zip(*arguments, strict=True)), key=_separator)
-        edges, waiting = _split(waiting[0], cut, of_rest)
-        fill += edges
+    seeds = range(_FIRST_BISECTIONS) if n > _TASK_VERTICES else [n]
+    places, edges, waiting = min(pool.map(begin, seeds), key=lambda found: _cost(found[2]))
+    fill += edges
     running: set[Future[Any]] = set()
     while (waiting or running) and fill <= limit and not stop[0]:
-        for part in waiting:
-            if len(part[2]) > _TASK_VERTICES:
-                running.add(pool.submit(_halve, part, of_rest, limit, stop))
-            else:
-                running.add(pool.submit(_dissect, rest, part, of_rest, limit, stop))
+        running |= {pool.submit(dissect, places, part) for part in waiting}
         finished, running = wait(running, return_when=FIRST_COMPLETED)
         waiting = []
         for task in finished:
@@ -94,38 +98,11 @@ def _order(
             waiting += parts
     if fill > limit:
         return None
-    order[done : done + n] = vertices[of_rest]
+    order[done : done + n] = vertices[places[0]]
     return order
 
 
-def _separator(cut: _Cut) -> tuple[int, int]:
-    """Return the size of a separator and the difference of the halves, see kernels.bisect()."""
-    one, two, separator = cut[1][:3].tolist()
-    return separator, abs(one - two)
-
-
-def _split(part: _Part, cut: _Cut, order: Array) -> tuple[int, list[_Part]]:
-    """Write the separator of a part to the order; return a lower bound on the edges of the filled
-    graph in it, and the halves.
-    """
-    from tri_apsp.kernels.cpu import dissection as kernels
-
-    offsets, neighbours, vertices, end = part
-    one, two = kernels.split(offsets, neighbours, vertices, cut[0], end, order)
-    size = _separator(cut)[0]
-    return size * (size - 1) // 2, [one, two]
-
-
-def _halve(part: _Part, order: Array, limit: int, stop: Array) -> tuple[int, list[_Part]]:
-    """Bisect and split a part."""
-    from tri_apsp.kernels.cpu import dissection as kernels
-
-    offsets, neighbours, _, end = part
-    return _split(part, kernels.bisect(offsets, neighbours, limit, end, stop), order)
-
-
-def _dissect(*arguments: Any) -> tuple[int, list[_Part]]:
-    """Order the vertices of a part; return the edges of the filled graph as _halve() does."""
-    from tri_apsp.kernels.cpu import dissection as kernels
-
-    return kernels.dissect(*arguments), []
+def _cost(halves: list[_Part]) -> tuple[int, int]:
+    """Return a number that grows with the separator of halves, and the larger half."""
+    sizes = [end - begin for begin, end, _ in halves]
+    return -sum(sizes), max(sizes, default=0)

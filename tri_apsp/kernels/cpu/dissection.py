@@ -18,9 +18,11 @@ Minimum-Degree Algorithm by Multiple Elimination, 1985; orders for shortest path
 Dibbelt, Strasser, Wagner, Customizable Contraction Hierarchies, 2016.
 """
 
+import math
+
 import numpy as np
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner, kernel
 
 # The most vertices of a leaf of the dissection.
 _LEAF = 120
@@ -43,16 +45,11 @@ _PASSES, _FUTILE_MOVES = 6, 80
 _REDUCED_DEGREE, _LEAF_ROUNDS, _ROUNDS = 3, 16, 32
 # Lists longer than this are not searched for a vertex.
 _LONG = 32
-# As int64: Numba would compile functions once more for literals.
-_SIDE_0, _NO_MOVES, _COARSEST_SCALE = np.int64(0), np.int64(0), np.int64(_COARSEST)
+# Bits of the lower part of the value of a cut.
+_COST = 32
 
 
-def _inner(function):
-    """Return a kernel that only other kernels call, which compiles faster."""
-    return kernel(function, no_cpython_wrapper=True, error_model="numpy")
-
-
-@_inner
+@inner
 def _copy_lists(offsets, neighbours, left):
     """Return lists of the neighbours that are left, which may grow:
 
@@ -62,7 +59,7 @@ def _copy_lists(offsets, neighbours, left):
     used: [1], how much of `ends` is used.
     """
     n = len(left)
-    lists = np.empty((n, 4), np.int64)
+    lists, total = np.empty((n, 4), np.int64), np.empty(1, np.int64)
     ends = np.empty(2 * len(neighbours) + 12 * n + 16, np.int32)
     used = 0
     for v in range(n):
@@ -74,10 +71,11 @@ def _copy_lists(offsets, neighbours, left):
                     count += 1
         lists[v, 0], lists[v, 1], lists[v, 2], lists[v, 3] = used, count, count + 4, count
         used += count + 4
-    return lists, ends, np.array([used])
+    total[0] = used
+    return lists, ends, total
 
 
-@_inner
+@inner
 def _find(lists, ends, a, b):
     """Return the place of b in the list of a, or -1."""
     for e in range(lists[a, 0], lists[a, 0] + lists[a, 1]):
@@ -86,7 +84,7 @@ def _find(lists, ends, a, b):
     return -1
 
 
-@_inner
+@inner
 def _replace(lists, ends, used, left, a, v, b):
     """Replace v, which is eliminated, by b in the list of a; append b to a long list.
 
@@ -114,7 +112,7 @@ def _replace(lists, ends, used, left, a, v, b):
     lists[a, 1] += 1
 
 
-@_inner
+@inner
 def _eliminate(lists, ends, used, left, beside, v):
     """Eliminate a vertex of degree 3 at most: its neighbours become adjacent to each other.
 
@@ -165,18 +163,17 @@ def reduce(offsets, neighbours, order, stop):
     the graph of the rest: offsets, neighbours, vertices of the whole graph.
     """
     n = len(offsets) - 1
-    left = np.ones(n, np.bool_)
-    dense = int(16 + 10 * np.sqrt(n))
+    # A vertex is queued once; the round in which a neighbour was eliminated defers it to the next.
+    left, queued, touched = np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n, np.int32)
+    dense = int(16 + 10 * math.sqrt(n))
     end, fill = n, 0
     for v in range(n):
-        if offsets[v + 1] - offsets[v] > dense:
-            left[v] = False
+        left[v], touched[v] = offsets[v + 1] - offsets[v] <= dense, 0
+        if not left[v]:
             end -= 1
             order[end] = v
             fill += offsets[v + 1] - offsets[v]
     lists, ends, used = _copy_lists(offsets, neighbours, left)
-    # A vertex is queued once; the round in which a neighbour was eliminated defers it to the next.
-    queued, touched = np.zeros(n, np.bool_), np.zeros(n, np.int32)
     queue, later = np.empty(n, np.int32), np.empty(n, np.int32)
     beside = np.empty(3, np.int32)
     done = rounds = 0
@@ -218,7 +215,7 @@ def reduce(offsets, neighbours, order, stop):
     return done, fill, _rest(lists, ends, left)
 
 
-@_inner
+@inner
 def _rest(lists, ends, left):
     """Return the graph of the vertices that are left: offsets, neighbours, vertices."""
     n = len(left)
@@ -229,9 +226,10 @@ def _rest(lists, ends, left):
             index[v] = count
             count += 1
             edges += lists[v, 3]
-    offsets, neighbours = np.zeros(count + 1, np.int64), np.empty(edges, np.int32)
+    offsets, neighbours = np.empty(count + 1, np.int64), np.empty(edges, np.int32)
     vertices = np.empty(count, np.int32)
     place = count = 0
+    offsets[0] = 0
     for v in range(n):
         if left[v]:
             for e in range(lists[v, 0], lists[v, 0] + lists[v, 1]):
@@ -244,30 +242,32 @@ def _rest(lists, ends, left):
     return offsets, neighbours, vertices
 
 
-@_inner
+@inner
 def _next(seed):
     """Return the next number of a linear congruential generator."""
     return (seed * 1103515245 + 12345) & 0x7FFFFFFF
 
 
-@_inner
+@inner
 def _match(graph, heaviest, seed):
     """Merge vertices in pairs, each with the neighbour u of largest edge weight^2 / weight of u.
 
     Args:
-        graph: offsets, neighbours, weights of the edges, weights of the vertices.
+        graph: offsets, neighbours, weights of the edges, weights of the vertices, and the vertex
+            that each of the graph before became.
         heaviest: the largest weight of a pair.
         seed: of the order in which vertices are visited.
 
-    Returns for each vertex its pair (n,); for each pair, or single vertex, its vertices (pairs,) in
-    two arrays, in the second -1 if there is none.
+    Returns for each vertex its pair (n,); for each pair, or single vertex, its vertices in two
+    arrays, in the second -1 if there is none; and the number of pairs.
     """
-    offsets, neighbours, weights, sizes = graph
+    offsets, neighbours, weights, sizes, _ = graph
     n = len(sizes)
-    pair = np.full(n, -1, np.int32)
-    ones, others = np.empty(n, np.int32), np.empty(n, np.int32)
+    pair, ones, others = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    visits = np.empty(n, np.int32)
+    for v in range(n):
+        pair[v], visits[v] = -1, v
     count = 0
-    visits = np.arange(n)
     for i in range(n):
         # Visit vertices at random, since matchings in the given order follow its pattern; but near
         # each other in memory.
@@ -290,18 +290,19 @@ def _match(graph, heaviest, seed):
         if best >= 0:
             pair[best] = count
         count += 1
-    return pair, ones[:count], others[:count]
+    return pair, ones, others, count
 
 
-@_inner
-def _contract(graph, pair, ones, others):
-    """Return the graph of the pairs, with the sums of the weights."""
-    offsets, neighbours, weights, sizes = graph
-    n = len(ones)
+@inner
+def _contract(graph, pair, ones, others, n):
+    """Return the graph of the n pairs, with the sums of the weights."""
+    offsets, neighbours, weights, sizes, _ = graph
     new_offsets, new_sizes = np.empty(n + 1, np.int64), np.empty(n, np.int32)
-    new_neighbours = np.empty(len(neighbours), np.int32)
-    new_weights = np.empty(len(neighbours), np.int32)
-    place = np.full(n, -1, np.int64)  # where the edge to a pair is; below `begin`: of another list
+    edges = offsets[len(sizes)]
+    new_neighbours, new_weights = np.empty(edges, np.int32), np.empty(edges, np.int32)
+    place = np.empty(n, np.int64)  # where the edge to a pair is; below `begin`: of another list
+    for p in range(n):
+        place[p] = -1
     end = 0
     for p in range(n):
         begin = new_offsets[p] = end
@@ -320,21 +321,32 @@ def _contract(graph, pair, ones, others):
             v = others[p] if v == ones[p] else -1
         new_sizes[p] = size
     new_offsets[n] = end
-    return new_offsets, new_neighbours[:end], new_weights[:end], new_sizes
+    return new_offsets, new_neighbours, new_weights, new_sizes, pair
 
 
-@_inner
+@inner
+def _cut_of(graph, side):
+    """Return a cut: the side of each vertex (n,): 0, 1, or 2 for the separator; the place of those
+    of the separator in a list; the list, and the gains, see _join(); a log of moves; and `total`,
+    of int64: the weights of the sides and of the separator, and the lengths of list and log.
+    """
+    n = len(side)
+    slot, separator, gains = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    moves, total = np.empty(2 * n, np.int32), np.empty(5, np.int64)
+    for i in range(5):
+        total[i] = 0
+    for v in range(n):
+        total[side[v]] += graph[3][v]
+    return side, slot, separator, gains, moves, total
+
+
+@inner
 def _join(graph, cut, v, to):
     """Add v to the list of the separator, with the gain of a move to a side: how much lighter it
     makes the separator.
-
-    Args:
-        cut: side (n,) of int8: 0, 1 or 2 for the separator; slot (n,) of int32, the place in the
-            list; the list, and the gains (n,); total: [4] of int64, the weights of the sides and of
-            the separator, and the length of the list.
     """
-    offsets, neighbours, _, sizes = graph
-    side, slot, separator, gains, total = cut
+    offsets, neighbours, _, sizes, _ = graph
+    side, slot, separator, gains, _, total = cut
     gain = sizes[v]
     for e in range(offsets[v], offsets[v + 1]):
         if side[neighbours[e]] == 1 - to:
@@ -344,21 +356,28 @@ def _join(graph, cut, v, to):
     total[3] = k + 1
 
 
-@_inner
-def _move(graph, cut, v, to, moves, done):
-    """Move v from the separator to a side; its neighbours on the other side join the separator.
-
-    Args:
-        moves: a log: each vertex that moved, and then ~u for each u that joined the separator;
-            `done` entries are in use.
-
-    Returns the entries in use.
+@inner
+def _best(cut):
+    """Return the place in the list of the vertex with the largest gain; of several the last, which
+    moves clusters.
     """
-    offsets, neighbours, _, sizes = graph
-    side, slot, separator, gains, total = cut
-    other = 1 - to
-    k = total[3] - 1
-    place, last = slot[v], separator[k]
+    _, _, _, gains, _, total = cut
+    best = 0
+    for i in range(1, total[3]):
+        if gains[i] >= gains[best]:
+            best = i
+    return best
+
+
+@inner
+def _move(graph, cut, place, to):
+    """Move the vertex at a place of the list to a side; its neighbours on the other side join the
+    separator. The log receives the vertex, and then ~u for each u that joined.
+    """
+    offsets, neighbours, _, sizes, _ = graph
+    side, slot, separator, gains, moves, total = cut
+    other, k, done = 1 - to, total[3] - 1, total[4]
+    v, last = separator[place], separator[k]
     separator[place], gains[place], slot[last] = last, gains[k], place
     total[3] = k
     side[v] = to
@@ -378,41 +397,45 @@ def _move(graph, cut, v, to, moves, done):
                 if side[neighbours[f]] == 2:
                     gains[slot[neighbours[f]]] += sizes[u]
             _join(graph, cut, u, to)
-    return done
+    total[4] = done
 
 
-@_inner
-def _best_move(cut):
-    """Return the vertex of the separator with the largest gain; of several the last, which moves
-    clusters.
-    """
-    _, _, separator, gains, total = cut
-    best = 0
-    for i in range(1, total[3]):
-        if gains[i] >= gains[best]:
-            best = i
-    return separator[best]
+@inner
+def _undo(graph, cut, kept, to):
+    """Undo the moves to a side in the log, from its end down to `kept`."""
+    sizes, other = graph[3], 1 - to
+    side, _, _, _, moves, total = cut
+    for i in range(total[4] - 1, kept - 1, -1):
+        v = moves[i]
+        if v >= 0:
+            side[v] = 2
+            total[to] -= sizes[v]
+            total[2] += sizes[v]
+        else:
+            side[~v] = other
+            total[other] += sizes[~v]
+            total[2] -= sizes[~v]
 
 
-@_inner
+@inner
 def _value(total, largest):
     """Return the cost of a cut: the weight of the separator, plus that of the heavier side beyond
-    `largest`; then, between equal costs, the difference of the sides.
+    `largest`; then, between equal costs, the difference of the sides, in the lower _COST bits.
     """
-    excess = max(0, max(total[0], total[1]) - largest)
-    return total[2] + excess, abs(total[0] - total[1])
+    heavier, lighter = max(total[0], total[1]), min(total[0], total[1])
+    return (total[2] + max(0, heavier - largest)) << _COST | heavier - lighter
 
 
-@_inner
+@inner
 def _refine(graph, cut, largest):
-    """Make the separator lighter by moves of its vertices; side and total are set before and after.
+    """Make the separator lighter by moves of its vertices.
 
     Each pass moves vertices to one side, first to the heavier one and then in turn: the best moves,
     whether their gains are positive or not. It ends in the best state that it reached.
     """
-    side, _, separator, _, total = cut
+    side, _, separator, _, moves, total = cut
     n = len(side)
-    moves, members = np.empty(2 * n, np.int32), np.empty(n, np.int32)
+    members = np.empty(n, np.int32)
     count = 0
     for v in range(n):
         if side[v] == 2:
@@ -420,69 +443,52 @@ def _refine(graph, cut, largest):
             count += 1
     to, useless = (1 if total[0] < total[1] else 0), 0
     for _ in range(_PASSES):
-        total[3] = 0
+        total[3] = total[4] = 0
         for i in range(count):
             _join(graph, cut, members[i], to)
         best = before = _value(total, largest)
-        done = kept = futile = 0
+        kept = futile = 0
         while total[3] > 0 and futile < _FUTILE_MOVES:
-            v = _best_move(cut)
-            if total[to] + graph[3][v] > largest:
+            place = _best(cut)
+            if total[to] + graph[3][separator[place]] > largest:
                 break
-            done = _move(graph, cut, v, to, moves, done)
+            _move(graph, cut, place, to)
             futile += 1
             value = _value(total, largest)
             if value < best:
-                best, kept, futile = value, done, 0
+                best, kept, futile = value, total[4], 0
         # The best separator is among the present one and the vertices that moved since.
         candidates = total[3]
         for i in range(candidates):
             members[i] = separator[i]
-        for i in range(kept, done):
+        for i in range(kept, total[4]):
             if moves[i] >= 0:
                 members[candidates] = moves[i]
                 candidates += 1
-        _undo(graph, cut, moves, kept, done, to)
+        _undo(graph, cut, kept, to)
         count = 0
         for i in range(candidates):
             if side[members[i]] == 2:
                 members[count] = members[i]
                 count += 1
-        useless = useless + 1 if best[0] >= before[0] else 0
+        useless = useless + 1 if best >> _COST >= before >> _COST else 0
         if useless == 2:
             break
         to = 1 - to
 
 
-@_inner
-def _undo(graph, cut, moves, kept, done, to):
-    """Undo the moves to a side in a log, see _move(), from its end down to `kept`."""
-    side, total, sizes = cut[0], cut[4], graph[3]
-    for i in range(done - 1, kept - 1, -1):
-        v = max(moves[i], ~moves[i])
-        other = 1 - to
-        if moves[i] >= 0:
-            side[v] = 2
-            total[to] -= sizes[v]
-            total[2] += sizes[v]
-        else:
-            side[v] = other
-            total[other] += sizes[v]
-            total[2] -= sizes[v]
-
-
-@_inner
-def _grow(graph, cut, start):
-    """Grow side 0 of a new cut from a vertex until it is as heavy as side 1, always by the vertex
-    of the separator with the largest gain.
+@inner
+def _grow(graph, start):
+    """Return a cut whose side 0 grew from a vertex until it was as heavy as side 1, always by the
+    vertex of the separator with the largest gain.
     """
-    side, total = cut[0], cut[4]
-    n, sizes = len(side), graph[3]
+    sizes = graph[3]
+    n = len(sizes)
+    side = np.empty(n, np.int32)
     for v in range(n):
         side[v] = 1
-        total[1] += sizes[v]
-    moves = np.empty(2 * n, np.int32)
-    v = start
+    cut = _cut_of(graph, side)
+    total, v, to = cut[5], start, np.int64(0)
     while total[0] < total[1]:
         if total[3] == 0:
             while side[v] != 1:
@@ -490,182 +496,174 @@ def _grow(graph, cut, start):
             side[v] = 2
             total[1] -= sizes[v]
             total[2] += sizes[v]
-            _join(graph, cut, v, _SIDE_0)
-        _move(graph, cut, _best_move(cut), _SIDE_0, moves, _NO_MOVES)
+            _join(graph, cut, np.int32(v), to)
+        _move(graph, cut, _best(cut), to)
+    return side
 
 
-@_inner
-def _new_cut(n):
-    """Return memory for a cut of n vertices, see _join()."""
-    return (
-        np.empty(n, np.int8),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.zeros(4, np.int64),
-    )
+@inner
+def _coarsen(graphs, fewest, heaviest, most, seed, stop):
+    """Merge vertices of the last graph in pairs, and append the graph of the pairs, until there are
+    at most `fewest`.
 
-
-@_inner
-def _coarsen(graph, fewest, heaviest, most, seed, stop):
-    """Merge vertices in pairs until there are at most `fewest`.
-
-    Returns the graphs on all scales; the pairs of each but the last, from place 1 on; whether there
-    can be a separator with at most `most` edges between its vertices.
+    Returns whether there can be a separator with at most `most` edges between its vertices.
     """
-    n, degree = len(graph[3]), len(graph[1]) / max(1, len(graph[3]))
-    graphs, pairs = [graph], [np.empty(0, np.int32)]
+    graph = graphs[-1]
+    n = len(graph[3])
+    degree = graph[0][n] / max(1, n)
     while len(graph[3]) > fewest and not stop[0]:
-        pair, ones, others = _match(graph, heaviest, seed)
-        if len(ones) > _STALLED * len(pair):
+        pair, ones, others, count = _match(graph, heaviest, seed)
+        if count > _STALLED * len(pair):
             break
-        graph = _contract(graph, pair, ones, others)
+        graph = _contract(graph, pair, ones, others, count)
         graphs.append(graph)
-        pairs.append(pair)
         seed = _next(seed)
         # A planar graph has at most three edges per vertex on any scale. Of more edges, which a
         # graph without small separators has, a bisection cuts a share, and a vertex of the
         # separator covers as many as its degree.
-        share = _CUT_EARLY if 4 * len(graph[3]) > n else _CUT
-        separator = share * (len(graph[1]) // 2 - 3 * len(graph[3])) / max(1.0, degree)
+        share = _CUT_EARLY if 4 * count > n else _CUT
+        separator = share * (graph[0][count] // 2 - 3 * count) / max(1.0, degree)
         if separator > 0 and separator * separator > 2 * most:
-            return graphs, pairs, False
-    return graphs, pairs, True
+            return False
+    return True
 
 
-@_inner
-def _uncoarsen(graphs, pairs, side, largest, stop):
-    """Return a cut of the first graph from the sides of the last, refined on each scale."""
-    cut = _new_cut(0)
-    for scale in range(len(graphs) - 1, -1, -1):
-        graph = graphs[scale]
-        cut = _new_cut(len(graph[3]))
-        for v in range(len(graph[3])):
-            cut[0][v] = side[v if scale == len(graphs) - 1 else pairs[scale + 1][v]]
-            cut[4][cut[0][v]] += graph[3][v]
+@inner
+def _uncoarsen(graphs, left, side, largest, stop):
+    """Refine the cut of the last graph with these sides, and that of each graph before it, and
+    remove graphs until `left` are left. Return the sides of the last one, and its `total`.
+    """
+    while True:
+        graph = graphs[-1]
+        cut = _cut_of(graph, side)
         if not stop[0]:
             _refine(graph, cut, largest)
-        side = cut[0]
-    return cut
+        if len(graphs) == left:
+            return side, cut[5]
+        pair = graphs.pop()[4]
+        finer = np.empty(len(pair), np.int32)
+        for v in range(len(pair)):
+            finer[v] = side[pair[v]]
+        side = finer
 
 
-@kernel
-def bisect(offsets, neighbours, most, seed, stop):
-    """Return a small separator of two halves of a graph.
+@inner
+def _bisect(offsets, neighbours, most, seed, stop):
+    """Return a small separator of two halves of a graph: the side of each vertex (n,): 0, 1, or 2
+    for the separator.
 
     Args:
         offsets, neighbours: the graph, (n + 1,) of int64 and of int32.
         most: the most edges between vertices of the separator; if there is no such separator, it
-            may have all vertices.
+            has all vertices.
         seed: an integer.
         stop: [1] of bool; another thread may set it, which makes this end soon with any sides.
-
-    Returns the side of each vertex, (n,) of int8: 0, 1, or 2 for the separator; the sizes of these
-    three and an unused number.
     """
     n = len(offsets) - 1
-    graph = (offsets, neighbours, np.ones(len(neighbours), np.int32), np.ones(n, np.int32))
+    side, sizes = np.empty(n, np.int32), np.empty(n, np.int32)
+    weights = np.empty(len(neighbours), np.int32)
+    for v in range(n):
+        side[v], sizes[v] = 2, 1
+    for e in range(len(neighbours)):
+        weights[e] = 1
+    graphs = [(offsets, neighbours, weights, sizes, side)]
     largest = max(int(_LARGEST_HALF * n), n // 2 + 1)
     heaviest = 3 * n // (2 * _COARSEST) + 1
-    fewest = max(n // _SHARED, _COARSEST)
-    graphs, pairs, separable = _coarsen(graph, fewest, heaviest, most, seed, stop)
-    if not separable:
-        return np.full(n, 2, np.int8), np.array([0, 0, n, 0])
-    best_side = np.empty(0, np.int8)
-    best = (np.int64(-1), np.int64(0))
+    if not _coarsen(graphs, max(n // _SHARED, _COARSEST), heaviest, most, seed, stop):
+        return side
+    shared, best = len(graphs), np.int64(-1)
     for _ in range(_TRIES):
         seed = _next(seed)
-        scales, merged, _ = _coarsen(graphs[-1], _COARSEST_SCALE, heaviest, n * n, seed, stop)
-        coarsest = scales[-1]
-        cut = _new_cut(len(coarsest[3]))
-        _grow(coarsest, cut, (seed >> 8) % len(coarsest[3]))
-        cut = _uncoarsen(scales, merged, cut[0], largest, stop)
-        value = _value(cut[4], largest)
-        if best[0] < 0 or value < best:
-            best, best_side = value, cut[0]
-    cut = _uncoarsen(graphs, pairs, best_side, largest, stop)
-    return cut[0], cut[4]
+        _coarsen(graphs, np.int64(_COARSEST), heaviest, n * n, seed, stop)
+        grown = _grow(graphs[-1], (seed >> 8) % len(graphs[-1][3]))
+        found, total = _uncoarsen(graphs, shared, grown, largest, stop)
+        value = _value(total, largest)
+        if best < 0 or value < best:
+            best, side = value, found
+    return _uncoarsen(graphs, np.int64(1), side, largest, stop)[0]
 
 
-@kernel
-def split(offsets, neighbours, vertices, side, end, order):
-    """Write the separator of a part to the order, and return the halves.
+@inner
+def _halve(part, begin, end, most, seed, stop):
+    """Find a separator of the part [begin, end), and order the vertices of the part: those of one
+    half, those of the other, and the separator. Returns where the halves end.
 
     Args:
-        offsets, neighbours, vertices: the part; vertices: their numbers in the order.
-        side: (n,) of int8, see bisect().
-        end: where the vertices of this part end in `order`.
-
-    Returns for both sides: offsets, neighbours, vertices, end.
+        part, most, seed, stop: see dissect().
     """
-    n = len(side)
-    index = np.empty(n, np.int32)
-    count, edges = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    vertices, begins, ends, neighbours = part
+    n, first, edges = end - begin, begins[begin], 0
+    for p in range(begin, end):
+        edges += ends[p] - begins[p]
+    # Copy the part, and number its vertices from 0.
+    offsets, near = np.empty(n + 1, np.int64), np.empty(edges, np.int32)
+    old, place = np.empty(n, np.int32), np.empty(n, np.int32)
+    edges = offsets[0] = 0
     for v in range(n):
-        s = side[v]
-        index[v] = count[s]
-        count[s] += 1
-        edges[s] += offsets[v + 1] - offsets[v]
-        if s == 2:
-            order[end - count[2]] = vertices[v]
-    halves = [
-        _half(offsets, neighbours, vertices, side, s, index, count[s], edges[s]) for s in range(2)
-    ]
-    end -= count[2]
-    return (*halves[0], end), (*halves[1], end - count[0])
+        old[v] = vertices[begin + v]
+        for e in range(begins[begin + v], ends[begin + v]):
+            near[edges] = neighbours[e] - begin
+            edges += 1
+        offsets[v + 1] = edges
+    side = _bisect(offsets, near, most, seed, stop)
+    middle, last, edges = begin, end, first
+    for v in range(n):
+        if side[v] == 1:
+            place[v] = middle
+            middle += 1
+        elif side[v] == 2:
+            last -= 1
+            place[v] = last
+    count = middle
+    for v in range(n):
+        if side[v] == 0:
+            place[v] = count
+            count += 1
+        vertices[place[v]] = old[v]
+    for half in range(1, -1, -1):  # the edges of each are kept together in memory
+        for v in range(n):
+            if side[v] == half:
+                begins[place[v]] = edges
+                for e in range(offsets[v], offsets[v + 1]):
+                    if side[near[e]] == half:
+                        neighbours[edges] = place[near[e]]
+                        edges += 1
+                ends[place[v]] = edges
+    return middle, last
 
 
-@_inner
-def _half(offsets, neighbours, vertices, side, wanted, index, count, edges):
-    """Return the graph of the vertices of a side: offsets, neighbours, vertices."""
-    new_offsets, new_neighbours = np.empty(count + 1, np.int64), np.empty(edges, np.int32)
-    new_vertices = np.empty(count, np.int32)
-    end = new_offsets[0] = 0
-    for v in range(len(side)):
-        if side[v] == wanted:
-            for e in range(offsets[v], offsets[v + 1]):
-                u = neighbours[e]
-                if side[u] == wanted:
-                    new_neighbours[end] = index[u]
-                    end += 1
-            new_vertices[index[v]] = vertices[v]
-            new_offsets[index[v] + 1] = end
-    return new_offsets, new_neighbours[:end], new_vertices
-
-
-@_inner
+@inner
 def _count_bits(x):
     """Return the number of ones in a word of 64 bits."""
-    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    x -= (x >> 1) & 0x5555555555555555
+    x = (x & 0x3333333333333333) + ((x >> 2) & 0x3333333333333333)
+    x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return (x * 0x0101010101010101) >> 56
 
 
-@_inner
-def _order_leaf(rest, vertices, end, order, local):
-    """Write the vertices of a leaf to the order, those of minimum degree first; of these, the one
-    whose neighbours were eliminated the longest time ago. Degrees count separators too.
+@inner
+def _order_leaf(offsets, neighbours, vertices, begin, end, local):
+    """Order the vertices of a leaf: those of minimum degree first; of these, the one whose
+    neighbours were eliminated the longest time ago. Degrees count separators too.
 
     Args:
-        rest: offsets and neighbours of all vertices that nested dissection orders.
-        vertices: the leaf.
-        end: where it ends in `order`.
-        local: (vertices of rest,) of int32, -1 before and after.
+        offsets, neighbours: of all vertices that nested dissection orders.
+        vertices: the leaf is [begin, end) of these.
+        local: (vertices,) of int32, -1 before and after.
 
     Returns the number of edges of the filled graph that begin in the leaf.
     """
-    offsets, neighbours = rest
-    n = len(vertices)
-    one = np.uint64(1)
+    n = end - begin
     # Number the leaf, and then its neighbours in separators.
+    own, left, key = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
     edges = 0
     for i in range(n):
-        local[vertices[i]] = i
-        edges += offsets[vertices[i] + 1] - offsets[vertices[i]]
+        v = vertices[begin + i]
+        own[i], left[i], local[v] = v, i, i
+        edges += offsets[v + 1] - offsets[v]
     outside, count = np.empty(edges, np.int32), 0
     for i in range(n):
-        for e in range(offsets[vertices[i]], offsets[vertices[i] + 1]):
+        for e in range(offsets[own[i]], offsets[own[i] + 1]):
             u = neighbours[e]
             if local[u] < 0:
                 local[u] = n + count
@@ -673,19 +671,19 @@ def _order_leaf(rest, vertices, end, order, local):
                 count += 1
     # One row of bits for the neighbours of each vertex.
     words = (n + count + 63) // 64
-    adjacent = np.zeros((n, words), np.uint64)
-    key = np.empty(n, np.int64)  # degree, last elimination beside it
+    adjacent = np.empty((n, words), np.int64)
     for i in range(n):
-        v = vertices[i]
+        for w in range(words):
+            adjacent[i, w] = 0
+        v = own[i]
         for e in range(offsets[v], offsets[v + 1]):
             u = local[neighbours[e]]
-            adjacent[i, u >> 6] |= one << np.uint64(u & 63)
-        key[i] = (offsets[v + 1] - offsets[v]) << 16
+            adjacent[i, u >> 6] |= 1 << (u & 63)
+        key[i] = (offsets[v + 1] - offsets[v]) << 16  # degree, last elimination beside it
     for i in range(n):
-        local[vertices[i]] = -1
+        local[own[i]] = -1
     for i in range(count):
         local[outside[i]] = -1
-    left = np.arange(n)
     fill = 0
     for done in range(n):
         best = 0
@@ -694,46 +692,51 @@ def _order_leaf(rest, vertices, end, order, local):
                 best = i
         v = left[best]
         left[best] = left[n - done - 1]
-        order[end - n + done] = vertices[v]
+        vertices[begin + done] = own[v]
         fill += key[v] >> 16
         for i in range(n - done - 1):
             u = left[i]
-            if (adjacent[v, u >> 6] >> np.uint64(u & 63)) & one:
+            if (adjacent[v, u >> 6] >> (u & 63)) & 1:
                 degree = 0
                 for w in range(words):
                     adjacent[u, w] |= adjacent[v, w]
                     degree += _count_bits(adjacent[u, w])
-                adjacent[u, v >> 6] &= ~(one << np.uint64(v & 63))
-                adjacent[u, u >> 6] &= ~(one << np.uint64(u & 63))
+                adjacent[u, v >> 6] &= ~(1 << (v & 63))
+                adjacent[u, u >> 6] &= ~(1 << (u & 63))
                 key[u] = (degree - 2) << 16 | done
     return fill
 
 
 @kernel
-def dissect(rest, part, order, most, stop):
+def dissect(offsets, neighbours, part, waiting, once, local, most, stop):
     """Order the vertices of a part by nested dissection.
 
     Args:
-        rest: offsets and neighbours of all vertices that nested dissection orders.
-        part: offsets, neighbours, vertices, end; see split().
-        order: (vertices of rest,) of int32, receives those of the part.
+        offsets, neighbours: the graph of all vertices that nested dissection orders.
+        part: vertices, whose order changes; and by their place there, where the neighbours of each
+            within its part begin and end in the array of neighbours, and these, which are places.
+        waiting: (., 3) of int64, the first the part: the begin and end among the vertices, and a
+            seed.
+        once: whether the part is only halved.
+        local: (vertices,) of int32, -1 before and after.
         most: the most edges that the filled graph may have at them; more end this.
         stop: [1] of bool; another thread may set it, which ends this.
 
     Returns the estimated number of these edges: those at vertices of leaves, and those between the
-    vertices of each separator.
+    vertices of each separator; and how many parts are waiting.
     """
-    local = np.full(len(rest[0]) - 1, -1, np.int32)
-    parts = [part]
-    fill = 0
-    while len(parts) > 0 and fill <= most and not stop[0]:
-        offsets, neighbours, vertices, end = parts.pop()
-        if len(vertices) <= _LEAF:
-            fill += _order_leaf(rest, vertices, end, order, local)
+    fill, count = 0, 1
+    while count > 0 and fill <= most and not stop[0]:
+        count -= 1
+        begin, end, seed = waiting[count, 0], waiting[count, 1], waiting[count, 2]
+        if end - begin <= _LEAF:
+            fill += _order_leaf(offsets, neighbours, part[0], begin, end, local)
             continue
-        side, total = bisect(offsets, neighbours, most, end, stop)
-        fill += total[2] * (total[2] - 1) // 2
-        one, two = split(offsets, neighbours, vertices, side, end, order)
-        parts.append(one)
-        parts.append(two)
-    return fill
+        middle, last = _halve(part, begin, end, most, seed, stop)
+        fill += (end - last) * (end - last - 1) // 2
+        waiting[count, 0], waiting[count, 1], waiting[count, 2] = middle, last, last
+        waiting[count + 1, 0], waiting[count + 1, 1], waiting[count + 1, 2] = begin, middle, middle
+        count += 2
+        if once:
+            break
+    return fill, count
