@@ -23,6 +23,9 @@ from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name, largest_distance, no_edge, remedy_beyond
 
 
+Array: TypeAlias = npt.NDArray[Any]
+
+
 class SciPySparse(Protocol):
     """A sparse array or matrix of SciPy."""
 
@@ -192,9 +195,8 @@ class SparseGraph:
         """The edges to each vertex."""
         lists = self.by_source
         if self.device.type == "cpu":
-            from tri_apsp.kernels.cpu.edge_lists import lists_by_destination  # see canonical
-
-            return _of_arrays(lists_by_destination(*lists.arrays()))
+            offsets, targets, weights = lists.arrays()
+            return _of_arrays(_transposed(offsets, targets, weights))
         order = lists.vertices.sort(stable=True).indices
         counts = torch.bincount(lists.vertices, minlength=self.n)
         return EdgeLists(
@@ -531,13 +533,18 @@ def canonical(
     `weights` checked.
     """
     if weights.device.type == "cpu":
-        from tri_apsp.kernels.cpu.edge_lists import lists_by_source  # with Numba: half a second
+        from tri_apsp.kernels.cpu.edge_lists import kept_edges, lists_by  # Numba: half a second
 
         values = weights.numpy()
         missing = values.dtype.type(no_edge(weights.dtype))
-        return SparseGraph(
-            n, _of_arrays(lists_by_source(n, sources.numpy(), targets.numpy(), values, missing))
+        heads, tails, values, in_order = kept_edges(
+            sources.numpy(), targets.numpy(), values, missing
         )
+        if in_order:
+            offsets = np.concatenate(([0], np.bincount(heads, minlength=n).cumsum()))
+            return SparseGraph(n, _of_arrays((offsets, tails, values)))
+        by_target = lists_by(n, tails, heads, values)
+        return SparseGraph(n, _of_arrays(_without_parallel(*_transposed(*by_target))))
     kept = (weights < no_edge(weights.dtype)) & ((sources != targets) | (weights < 0))
     keys, weights = (sources * n + targets)[kept], weights[kept]
     if not bool((keys[1:] > keys[:-1]).all()):
@@ -552,6 +559,29 @@ def canonical(
     return SparseGraph(
         n, EdgeLists(_offsets(torch.bincount(sources, minlength=n)), targets, weights.contiguous())
     )
+
+
+def _transposed(offsets: Array, vertices: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Return the lists of the same edges at their other ends, in the order of these."""
+    from tri_apsp.kernels.cpu.edge_lists import lists_by  # see canonical
+
+    n = len(offsets) - 1
+    owners = np.repeat(np.arange(n, dtype=np.int32), np.diff(offsets))
+    found: tuple[Array, Array, Array] = lists_by(n, vertices, owners, weights)
+    return found
+
+
+def _without_parallel(
+    offsets: Array, vertices: Array, weights: Array
+) -> tuple[Array, Array, Array]:
+    """Return ascending lists with the lightest of the edges at one place."""
+    is_first = np.ones(len(vertices), np.bool_)
+    np.not_equal(vertices[1:], vertices[:-1], out=is_first[1:])
+    is_first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
+    if is_first.all():
+        return offsets, vertices, weights
+    first = np.flatnonzero(is_first)
+    return np.searchsorted(first, offsets), vertices[first], np.minimum.reduceat(weights, first)
 
 
 def _of_arrays(arrays: Iterable[npt.NDArray[Any]]) -> EdgeLists:

@@ -19,8 +19,8 @@ def first_wrong(n, sources, targets, weights, lowest, highest):
 
 @kernel
 def are_canonical(n, offsets, targets, weights, no_edge):
-    """Return whether offsets, targets and weights of floats are valid, and as lists_by_source
-    returns them.
+    """Return whether offsets, targets and weights of floats are valid, and in the
+    canonical order, see SparseGraph.
     """
     edges = len(targets)
     if len(offsets) != n + 1 or offsets[0] != 0 or offsets[n] != edges or len(weights) != edges:
@@ -44,66 +44,43 @@ def are_canonical(n, offsets, targets, weights, no_edge):
 
 
 @kernel
-def lists_by_source(n, sources, targets, weights, no_edge):
-    """Return offsets [n + 1] of int64, targets [edges] of int32 and weights [edges]: the edges from
-    vertex v are those from offsets[v] to offsets[v + 1], in the order of their targets.
-
-    Of several edges at one place the lightest counts; edges of weight no_edge and loops that are
-    not negative are left out.
-
-    Args:
-        sources, targets: [given] of any integer type, in [0, n).
-        weights: [given].
+def kept_edges(sources, targets, weights, no_edge):
+    """Return the edges but those of weight no_edge and loops that are not negative: the sources and
+    targets, of int32, and weights; and whether these are in the order of sources, then of targets,
+    without two at one place.
     """
-    given, ascending = len(weights), True
-    kept = np.empty(given, np.bool_)
-    offsets = np.zeros(n + 1, np.int64)
+    given, count, in_order = len(weights), 0, True
+    heads, tails = np.empty(given, np.int32), np.empty(given, np.int32)
+    values = np.empty(given, weights.dtype)
     for e in range(given):
-        source, target = sources[e], targets[e]
-        kept[e] = weights[e] < no_edge and (source != target or weights[e] < 0)
-        offsets[source + 1] += kept[e]
-        if e and source <= sources[e - 1]:
-            ascending &= source == sources[e - 1] and target > targets[e - 1]
-    for v in range(n):
-        offsets[v + 1] += offsets[v]
-    if ascending:
-        return offsets, targets[kept].astype(np.int32), weights[kept]
-    # By target, then by source, which keeps the order of targets.
-    by_target = _sorted(np.flatnonzero(kept), targets, n)
-    order = _sorted(by_target, sources, n)
-    vertices, values = targets[order].astype(np.int32), weights[order]
-    count, begin = 0, 0
-    for v in range(n):
-        first, end = count, offsets[v + 1]
-        for place in range(begin, end):
-            if count > first and vertices[count - 1] == vertices[place]:
-                values[count - 1] = min(values[count - 1], values[place])
-            else:
-                vertices[count], values[count] = vertices[place], values[place]
-                count += 1
-        begin, offsets[v + 1] = end, count
-    return offsets, vertices[:count].copy(), values[:count].copy()
+        source, target, weight = sources[e], targets[e], weights[e]
+        heads[count], tails[count], values[count] = source, target, weight
+        if weight < no_edge and (source != target or weight < 0):
+            if count > 0 and source <= heads[count - 1]:
+                in_order &= source == heads[count - 1] and target > tails[count - 1]
+            count += 1
+    return heads[:count], tails[:count], values[:count], in_order
 
 
 @kernel
-def lists_by_destination(offsets, targets, weights):
-    """Return the edges to each vertex, in the order of their sources, as lists_by_source returns
-    those from each.
+def lists_by(n, owners, others, weights):
+    """Return offsets [n + 1] of int64, vertices [edges] and weights [edges]: the others of owner v
+    are those from offsets[v] to offsets[v + 1], in the order given.
     """
-    n, edges = len(offsets) - 1, len(targets)
-    heads = np.zeros(n + 1, np.int64)
-    for e in range(edges):
-        heads[targets[e] + 1] += 1
+    # places[v + 1] is where the next edge of v goes, and in the end where its edges end.
+    places = np.empty(n + 2, np.int64)
+    vertices, values = np.empty(len(others), np.int32), np.empty(len(others), weights.dtype)
+    for v in range(n + 2):
+        places[v] = 0
+    for e in range(len(owners)):
+        places[owners[e] + 2] += 1
     for v in range(n):
-        heads[v + 1] += heads[v]
-    places, vertices = heads[:n].copy(), np.empty(edges, np.int32)
-    values = np.empty(edges, weights.dtype)
-    for source in range(n):
-        for e in range(offsets[source], offsets[source + 1]):
-            place = places[targets[e]]
-            places[targets[e]] += 1
-            vertices[place], values[place] = source, weights[e]
-    return heads, vertices, values
+        places[v + 2] += places[v + 1]
+    for e in range(len(owners)):
+        place = places[owners[e] + 1]
+        places[owners[e] + 1] += 1
+        vertices[place], values[place] = others[e], weights[e]
+    return places[: n + 1], vertices, values
 
 
 @kernel
@@ -122,17 +99,3 @@ def without_isolated(offsets, targets):
     fewer[-1] = offsets[-1]
     return kept, fewer, place[targets]
 
-
-@kernel
-def _sorted(edges, keys, n):
-    """Return `edges` in the order of keys[edges], each in [0, n); equal ones stay in order."""
-    places = np.zeros(n + 1, np.int64)
-    for e in edges:
-        places[keys[e] + 1] += 1
-    for v in range(n):
-        places[v + 1] += places[v]
-    result = np.empty_like(edges)
-    for e in edges:
-        result[places[keys[e]]] = e
-        places[keys[e]] += 1
-    return result
