@@ -299,6 +299,7 @@ class CpuSweeps(Sweeps):
 
         tree = self.elimination.tree
         touched = touched_positions(tree.parents, positions, np.zeros(tree.n, np.bool_))
+        touched.sort()
         return touched, np.concatenate(([0], (tree.depths[touched] + 1).cumsum(dtype=np.int64)))
 
     def _labels(self, starts: Array, ends: Array) -> tuple[_Labels, _Labels]:

@@ -11,13 +11,13 @@ Source: Liu, The Role of Elimination Trees in Sparse Factorization, 1990.
 
 import numpy as np
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner, kernel
 
 
-@kernel
+@inner
 def enlarged(values, size):
-    """Return an array of this size that begins with `values`."""
-    larger = np.empty(size, values.dtype)
+    """Return an array of this size that begins with `values`, of int32."""
+    larger = np.empty(size, np.int32)
     for i in range(len(values)):
         larger[i] = values[i]
     return larger
@@ -32,8 +32,8 @@ def neighbour_lists(offsets, targets, in_offsets, sources):
         offsets, targets, in_offsets, sources: the edges by source and by destination.
     """
     n = len(offsets) - 1
-    both, neighbours = np.zeros(n + 1, np.int64), np.empty(2 * len(targets), np.int32)
-    count = 0
+    both, neighbours = np.empty(n + 1, np.int64), np.empty(2 * len(targets), np.int32)
+    count = both[0] = 0
     for v in range(n):
         e, end, f, in_end = offsets[v], offsets[v + 1], in_offsets[v], in_offsets[v + 1]
         while e < end or f < in_end:
@@ -48,7 +48,7 @@ def neighbour_lists(offsets, targets, in_offsets, sources):
                 neighbours[count] = u
                 count += 1
         both[v + 1] = count
-    return both, neighbours[:count].copy()
+    return both, neighbours[:count]
 
 
 @kernel
@@ -65,11 +65,11 @@ def tree_positions(offsets, neighbours, order):
         the subtree.
     """
     n = len(order)
-    rank = np.empty(n, np.int32)
-    for i in range(n):
-        rank[order[i]] = i
     # Parents by rank; `above` skips to the root of a subtree, and is shortened on the way.
-    parent, above = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    rank, parent, above = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    size, starts = np.empty(n, np.int32), np.empty(n, np.int64)
+    for i in range(n):
+        rank[order[i]], parent[i], above[i], size[i], starts[i] = i, -1, -1, 1, 0
     for i in range(n):
         v = order[i]
         for e in range(offsets[v], offsets[v + 1]):
@@ -81,23 +81,24 @@ def tree_positions(offsets, neighbours, order):
                     parent[u] = i
                     break
                 u = following
-    size = np.ones(n, np.int32)
     for i in range(n):
         if parent[i] >= 0:
             size[parent[i]] += size[i]
     # By size, largest first: a parent comes before its children, and each takes the end of what
     # its parent has left.
-    starts = np.zeros(n + 2, np.int64)
     for i in range(n):
-        starts[n - size[i] + 1] += 1
-    starts = np.cumsum(starts)
-    by_size = np.empty(n, np.int32)
+        starts[n - size[i]] += 1
+    total = 0
+    for k in range(n):
+        total += starts[k]
+        starts[k] = total - starts[k]
+    by_size, position, left = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     for i in range(n):
         by_size[starts[n - size[i]]] = i
         starts[n - size[i]] += 1
-    position, left = np.empty(n, np.int32), np.empty(n, np.int32)
     roots_left = n
-    for i in by_size:
+    for k in range(n):
+        i = by_size[k]
         if parent[i] < 0:
             position[i] = roots_left = roots_left - size[i]
         else:
@@ -128,20 +129,18 @@ def filled_edges(offsets, neighbours, positions, ends, most, stop):
         numbers, and the descendants, ascending.
     """
     n = len(positions)
-    vertices = np.empty(n, np.int32)
+    vertices, seen = np.empty(n, np.int32), np.empty(n, np.int32)
     for v in range(n):
-        vertices[positions[v]] = v
+        vertices[positions[v]], seen[v] = v, -1
     # Positions in descending order, so that a list is made of those of children.
-    begins, counts = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
+    begins, counts = np.empty(n, np.int64), np.empty(n, np.int64)
     found, used = np.empty(len(neighbours) + 16, np.int32), 0
-    seen = np.full(n, -1, np.int32)
-    nothing = np.empty(0, np.int32)
     for p in range(n - 1, -1, -1):
         begin, v = used, vertices[p]
         needed = offsets[v + 1] - offsets[v]
         child = p + 1
         while child < ends[p]:
-            needed += counts[child + 1]
+            needed += counts[child]
             child = ends[child]
         if used + needed > len(found):
             found = enlarged(found, 2 * (used + needed))
@@ -154,36 +153,40 @@ def filled_edges(offsets, neighbours, positions, ends, most, stop):
                 used += 1
         child = p + 1
         while child < ends[p]:
-            for e in range(begins[child], begins[child] + counts[child + 1]):
+            for e in range(begins[child], begins[child] + counts[child]):
                 a = found[e]
                 if seen[a] != p:
                     seen[a] = p
                     found[used] = a
                     used += 1
             child = ends[child]
-        begins[p], counts[p + 1] = begin, used - begin
+        begins[p], counts[p] = begin, used - begin
         if used > most or stop[0]:
-            return False, counts, nothing, counts, counts, nothing
-    # By ancestor: descendants ascend there; then by descendant again, so that ancestors ascend.
-    by_ancestor = np.zeros(n + 1, np.int64)
+            return False, counts, found, counts, counts, found
+    # By ancestor: descendants ascend there; then by descendant again, so that ancestors ascend. In
+    # both, offset p + 1 is where the next edge of p goes, and in the end where its edges end.
+    by_ancestor, edge_offsets = np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
+    for p in range(n + 2):
+        by_ancestor[p] = edge_offsets[p] = 0
     for e in range(used):
-        by_ancestor[found[e] + 1] += 1
-    by_ancestor, edge_offsets = np.cumsum(by_ancestor), np.cumsum(counts)
-    cursor = by_ancestor[:n].copy()
-    descendants = np.empty(used, np.int32)
+        by_ancestor[found[e] + 2] += 1
     for p in range(n):
-        for e in range(begins[p], begins[p] + counts[p + 1]):
-            a = found[e]
-            descendants[cursor[a]] = p
-            cursor[a] += 1
-    cursor = edge_offsets[:n].copy()
-    ancestors, descents = found[:used], np.empty(used, np.int64)
+        by_ancestor[p + 2] += by_ancestor[p + 1]
+        edge_offsets[p + 2] = edge_offsets[p + 1] + counts[p]
+    descendants, descents = np.empty(used, np.int32), np.empty(used, np.int64)
+    for p in range(n):
+        for e in range(begins[p], begins[p] + counts[p]):
+            a = found[e] + 1
+            descendants[by_ancestor[a]] = p
+            by_ancestor[a] += 1
     for a in range(n):
         for d in range(by_ancestor[a], by_ancestor[a + 1]):
-            e = cursor[descendants[d]]
-            cursor[descendants[d]] += 1
-            ancestors[e], descents[d] = a, e
-    return True, edge_offsets, ancestors.copy(), by_ancestor, descents, descendants
+            p = descendants[d] + 1
+            e = edge_offsets[p]
+            edge_offsets[p] += 1
+            found[e], descents[d] = a, e
+    edges = found[:used].copy()
+    return True, edge_offsets[: n + 1], edges, by_ancestor[: n + 1], descents, descendants
 
 
 @kernel
@@ -207,7 +210,7 @@ def weight_indices(offsets, targets, positions, edge_offsets, ancestors):
     return indices
 
 
-@kernel
+@inner
 def filled_edge(offsets, ancestors, p, a):
     """Return the edge of the filled graph from p to its ancestor a, -1 if there is none."""
     low, high = offsets[p], offsets[p + 1]

@@ -21,7 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner, kernel
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import addresses
 
@@ -79,7 +79,7 @@ def _gather(typing_context, later, seen, now, active, sources, words):
     return types.boolean(later, seen, now, active, sources, words), emit
 
 
-@kernel
+@inner
 def _pull(offsets, sources, now, active, seen, complete, later, touched):
     """later[v] <- seen[v] and the bits of now over the edges to v; write the v with more to
     `touched`, return their number.
@@ -98,7 +98,7 @@ def _pull(offsets, sources, now, active, seen, complete, later, touched):
     return count
 
 
-@kernel
+@inner
 def _push(offsets, targets, now, queue, complete, later, marked, touched):
     """The same over the edges from the vertices in `queue`; `marked` is False before, and True at
     the touched ones after.
@@ -120,7 +120,7 @@ def _push(offsets, targets, now, queue, complete, later, marked, touched):
     return count
 
 
-@kernel
+@inner
 def _advance(
     edges_to, edges_from, now, active, queue, seen, complete, later, active_later, queue_later
 ):
@@ -162,7 +162,7 @@ def _advance(
     return found
 
 
-@kernel
+@inner
 def _begin(starts, n, words):
     """Return now, active, queue, seen, complete, later, active_later and queue_later for the
     sources `starts`.
@@ -253,7 +253,7 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):
     return False
 
 
-@kernel
+@inner
 def _unpack(seen, digits, unreachable, rows):
     """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s, or `unreachable` where bit s
     of seen[v] is not set.
@@ -269,7 +269,7 @@ def _unpack(seen, digits, unreachable, rows):
             transpose(rows[64 * w : last, begin:end], block[: end - begin, : last - 64 * w])
 
 
-@kernel
+@inner
 def _unpack_word(levels, seen, digits, unreachable):
     for bit in range(64):
         levels[bit] = 0 if (seen >> np.uint64(bit)) & np.uint64(1) else unreachable
@@ -329,7 +329,7 @@ def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest
         level += 1
 
 
-@kernel
+@inner
 def _count_bits(x):
     x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))

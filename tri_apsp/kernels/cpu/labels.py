@@ -13,7 +13,7 @@ al., Hierarchical Hub Labelings for Shortest Paths, 2012.
 
 import numpy as np
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner, kernel
 from tri_apsp.kernels.cpu.elimination_tree import enlarged, filled_edge
 
 
@@ -82,7 +82,7 @@ def table(parents, depths, ends, up, begins, starts, down, before, missing, limi
             row[t] = row[t] if row[t] <= limit else missing
 
 
-@kernel
+@inner
 def _common(depths, minima, s, t):
     """Return the number of common ancestors of two positions, themselves included.
 
@@ -100,7 +100,7 @@ def _common(depths, minima, s, t):
     return min(minima[level, first], minima[level, last - (1 << level) + 1])
 
 
-@kernel
+@inner
 def _least(depths, minima, up, down, s, t, s_begin, t_begin, missing):
     """Return the distance from s to t, and the depth of the ancestor that has it; -1 without."""
     best, top = missing, -1
@@ -176,7 +176,7 @@ def paths_of_pairs(
     return found[:count].copy(), offsets
 
 
-@kernel
+@inner
 def _climbed(tree, weights, labels, p, depth):
     """Return the positions of the path that gave the value at a depth of the label of p, from p to
     the ancestor of that depth.
@@ -198,7 +198,7 @@ def _climbed(tree, weights, labels, p, depth):
     return found[:count].copy()
 
 
-@kernel
+@inner
 def _unpacked(tree, middles, hops):
     """Return the path of the graph along the edges of the filled graph between `hops`."""
     offsets, ancestors, _ = tree

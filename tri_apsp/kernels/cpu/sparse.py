@@ -8,7 +8,7 @@ of graph it is.
 
 import numpy as np
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner, kernel
 from tri_apsp.kernels.cpu.fewest_edges import fewest_edges
 
 # How predecessors of a row are related to their vertices, see rounded_predecessors.
@@ -176,7 +176,7 @@ def dijkstra(offsets, targets, weights, wanted, count_wanted, starts, no_path, l
                     sift_up(keys, heap, place, total, v, at)
 
 
-@kernel
+@inner
 def sift_up(keys, heap, place, key, v, at):
     """Put v with its key at the position `at` of a heap, and move it up."""
     while at > 0:
@@ -189,7 +189,7 @@ def sift_up(keys, heap, place, key, v, at):
     keys[at], heap[at], place[v] = key, v, at
 
 
-@kernel
+@inner
 def sift_down(keys, heap, place, key, v, count):
     """Put v with its key at the top of a heap of `count` vertices, each of which has up to four
     below it, and move it down.

@@ -21,7 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner, kernel
 from tri_apsp.kernels.cpu.elimination_tree import enlarged
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode, addresses
@@ -141,7 +141,7 @@ def _add(typing_context, x, place, limit, total, reached, farthest, width):
 
 @kernel
 def touched_positions(parents, starts, seen):
-    """Return the positions of `starts` and their ancestors in the tree, ascending.
+    """Return the positions of `starts` and their ancestors in the tree.
 
     Args:
         seen: [n] of bool, False before and after.
@@ -155,13 +155,12 @@ def touched_positions(parents, starts, seen):
             found[count] = p
             count += 1
             p = parents[p]
-    found = np.sort(found[:count])
-    for p in found:
-        seen[p] = False
-    return found
+    for k in range(count):
+        seen[found[k]] = False
+    return found[:count]
 
 
-@kernel
+@inner
 def climb(tree, weights, starts, missing, lanes):
     """Return for each position the row [n] of its value after a climb from `starts`, and the rows
     [., lanes]. All untouched positions have the last row, which is `missing`, as are lanes without
@@ -173,14 +172,29 @@ def climb(tree, weights, starts, missing, lanes):
         starts: [starts], at most `lanes` positions.
     """
     offsets, ancestors, parents = tree
-    touched = touched_positions(parents, starts, np.zeros(len(parents), np.bool_))
-    first = np.full(len(parents), len(touched), np.int32)
-    x = np.full((len(touched) + 1, lanes), missing, weights.dtype)
-    for k in range(len(touched)):
-        first[touched[k]] = k
+    first, count = np.empty(len(parents), np.int32), 0
+    for p in range(len(parents)):
+        first[p] = -1
+    for s in range(len(starts)):
+        p = starts[s]
+        while p >= 0 and first[p] < 0:
+            first[p] = 0
+            p = parents[p]
+            count += 1
+    touched, k = np.empty(count, np.int32), 0
+    for p in range(len(parents)):
+        if first[p] < 0:
+            first[p] = count
+        else:
+            first[p], touched[k] = k, p
+            k += 1
+    x = np.empty((count + 1, lanes), weights.dtype)
+    for k in range(count + 1):
+        for s in range(lanes):
+            x[k, s] = missing
     for s in range(len(starts)):
         x[first[starts[s]], s] = 0
-    for k in range(len(touched) - 1, -1, -1):
+    for k in range(count - 1, -1, -1):
         row = x[k]
         for e in range(offsets[touched[k]], offsets[touched[k] + 1]):
             other, w = x[first[ancestors[e]]], weights[e]

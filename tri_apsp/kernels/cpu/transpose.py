@@ -7,7 +7,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode
 
 
@@ -56,7 +56,7 @@ def _transpose_tile(typing_context, target, source):
     return types.void(target, source), emit
 
 
-@kernel
+@inner
 def transpose(target, source):
     """target = transposed source, for matrices of any shape with unit column strides: whole tiles,
     then what is left.
