@@ -279,8 +279,10 @@ def test_hops_by_elimination() -> None:
         assert torch.equal(tri_apsp.hops(prepared, few, dtype=dtype), expected)
     assert torch.equal(tri_apsp.hops(plain, dtype=torch.int16)[::50], tri_apsp.hops(plain, few))
     assert torch.equal(tri_apsp.closeness(prepared), tri_apsp.closeness(graph))
-    assert hop_sweeps(plain, 576) is not None
-    assert hop_sweeps(plain, 12) is None
+    assert hop_sweeps(plain, 576) is None
+    large = prepare(road_grid(64, directed=True), order="none")
+    assert hop_sweeps(large, 4096) is not None
+    assert hop_sweeps(large, 12) is None
     with pytest.raises(tri_apsp.DistanceRangeError, match="hops must be at most 254"):
         tri_apsp.hops(prepare(tri_apsp.graphs.generate("chain", 300)), dtype=torch.uint8)
 

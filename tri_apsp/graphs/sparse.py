@@ -236,20 +236,13 @@ class SparseGraph:
         graph itself if it has no others.
         """
         lists = self.by_source
-        if self.device.type == "cpu":
-            from tri_apsp.kernels.cpu.edge_lists import without_isolated  # see canonical
-
-            found = without_isolated(*lists.arrays()[:2])
-            kept, offsets, targets = map(torch.from_numpy, found)
-        else:
-            has_edge = lists.degrees > 0
-            has_edge[lists.vertices.long()] = True
-            kept = has_edge.nonzero().flatten()
-            place = has_edge.cumsum(0) - 1
-            offsets = torch.cat((lists.offsets[kept], lists.offsets[-1:]))
-            targets = place[lists.vertices.long()].to(torch.int32)
+        has_edge = (lists.degrees > 0) | (self.by_destination.degrees > 0)
+        kept = has_edge.nonzero().flatten()
         if len(kept) == self.n:
             return self, kept
+        place = has_edge.cumsum(0) - 1
+        offsets = torch.cat((lists.offsets[kept], lists.offsets[-1:]))
+        targets = place[lists.vertices.long()].to(torch.int32)
         return SparseGraph(len(kept), EdgeLists(offsets, targets, lists.weights)), kept
 
     def both_ways(self) -> SparseGraph:

@@ -77,10 +77,11 @@ def betweenness(
     n = given.n
     starts = torch.arange(n) if sources is None else sources_of(sources, n)
     engines.choose(given.device)  # which raises if no kernel can run
-    rows_of = _weighted(given, starts) if weighted else _unweighted(given)
     if not weighted:
-        ones = torch.ones(given.edges, dtype=torch.int32)
-        given = given.to(torch.device("cpu")).with_weights(ones)
+        ones = torch.ones(given.edges, dtype=torch.int32, device=given.device)
+        given = given.with_weights(ones)
+    rows_of = _weighted(given, starts) if weighted else _unweighted(given)
+    given = given.to(torch.device("cpu"))
     found = np.zeros(n)
     step = max(1, _VALUES_PER_BLOCK // max(1, n))
     with progress_bar(progress) as report:

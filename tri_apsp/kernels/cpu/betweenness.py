@@ -32,7 +32,8 @@ def add_betweenness(by_source, by_destination, starts, distances, no_path, endpo
     in_offsets, sources, in_weights = by_destination
     n = distances.shape[1]
     # Paths from the source, those that pass through, and tight edges from vertices still to come.
-    paths, shares, pending = np.empty(n), np.empty(n), np.empty(n, np.int64)
+    paths, shares = np.empty(n, np.float64), np.empty(n, np.float64)
+    pending = np.empty(n, np.int64)
     order = np.empty(n, np.int32)
     for row in range(len(starts)):
         d, start = distances[row], starts[row]

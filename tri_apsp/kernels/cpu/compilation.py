@@ -175,15 +175,16 @@ class _InnerCompiler(Compiler):
 _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
 
-def kernel(function: Callable[..., Any], signature: Any = None) -> Any:
+def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
     """Return a function compiled by Numba, which releases the interpreter's lock. It has no wrapper
     for calls from C, which nothing makes and which would take time to compile.
 
     Args:
         signature: of the one type of its arguments, for which it is compiled at once; None: for
             each type of arguments when it is first called with them.
+        options: further ones of numba.njit.
     """
-    compiled = njit(pipeline_class=_Compiler, **_OPTIONS)(function)
+    compiled = njit(pipeline_class=_Compiler, **_OPTIONS, **options)(function)
     compiled._cache = _Cache(function)
     compiled.compile = _interrupted_later(compiled.compile)
     if signature is not None:

@@ -38,7 +38,8 @@ def customize(
             where it is False, the kernel ends early.
     """
     place = np.empty(len(offsets), np.int64)
-    for v in part[::-1]:
+    for i in range(len(part) - 1, -1, -1):
+        v = part[i]
         for e in range(offsets[v], offsets[v + 1]):
             place[ancestors[e]] = e
         if not feasible[0]:

@@ -22,6 +22,7 @@ import math
 
 import numpy as np
 
+from tri_apsp.kernels.cpu.bits import count_bits
 from tri_apsp.kernels.cpu.compilation import inner, kernel
 
 # The most vertices of a leaf of the dissection.
@@ -633,15 +634,6 @@ def _halve(part, begin, end, most, seed, stop):
 
 
 @inner
-def _count_bits(x):
-    """Return the number of ones in a word of 64 bits."""
-    x -= (x >> 1) & 0x5555555555555555
-    x = (x & 0x3333333333333333) + ((x >> 2) & 0x3333333333333333)
-    x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0F
-    return (x * 0x0101010101010101) >> 56
-
-
-@inner
 def _order_leaf(offsets, neighbours, vertices, begin, end, local):
     """Order the vertices of a leaf: those of minimum degree first; of these, the one whose
     neighbours were eliminated the longest time ago. Degrees count separators too.
@@ -700,7 +692,7 @@ def _order_leaf(offsets, neighbours, vertices, begin, end, local):
                 degree = 0
                 for w in range(words):
                     adjacent[u, w] |= adjacent[v, w]
-                    degree += _count_bits(adjacent[u, w])
+                    degree += count_bits(adjacent[u, w])
                 adjacent[u, v >> 6] &= ~(1 << (v & 63))
                 adjacent[u, u >> 6] &= ~(1 << (u & 63))
                 key[u] = (degree - 2) << 16 | done

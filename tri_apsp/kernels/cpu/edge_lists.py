@@ -81,21 +81,3 @@ def lists_by(n, owners, others, weights):
         places[owners[e] + 1] += 1
         vertices[place], values[place] = others[e], weights[e]
     return places[: n + 1], vertices, values
-
-
-@kernel
-def without_isolated(offsets, targets):
-    """Return the vertices that have an edge, of int64, and the offsets and targets of the graph of
-    these; edges by source.
-    """
-    n = len(offsets) - 1
-    has_edge = offsets[1:] > offsets[:-1]
-    for v in targets:
-        has_edge[v] = True
-    kept, place = np.flatnonzero(has_edge), np.empty(n, np.int32)
-    fewer = np.empty(len(kept) + 1, np.int64)
-    for i, v in enumerate(kept):
-        place[v], fewer[i] = i, offsets[v]
-    fewer[-1] = offsets[-1]
-    return kept, fewer, place[targets]
-

@@ -232,9 +232,11 @@ def live_slots(by_ancestor, descendants):
         by_ancestor, descendants: of filled_edges.
     """
     n = len(by_ancestor) - 1
-    slots, free = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    slots, free = np.empty(n, np.int32), np.empty(n, np.int32)
     # The positions whose last reader is p, as a list: the first, and the next of each.
-    first, following = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    first, following = np.empty(n, np.int32), np.empty(n, np.int32)
+    for p in range(n):
+        slots[p] = first[p] = -1
     count = used = 0
     for p in range(n):
         a = first[p]

@@ -21,6 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.bits import count_bits
 from tri_apsp.kernels.cpu.compilation import inner, kernel
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import addresses
@@ -30,18 +31,18 @@ _BLOCK = 256
 
 
 @intrinsic(prefer_literal=True)
-def _gather(typing_context, later, seen, now, active, sources, words):
-    """later = seen | the rows of now at the active of `sources`; return whether that is more than
-    seen.
+def _gather(typing_context, v, later, seen, now, active, sources, begin, end, words):
+    """later[v] = seen[v] | the rows of now at the active of sources[begin:end]; return whether that
+    is more than seen[v].
 
     Args:
-        later, seen: [words] of uint64, which a vector of registers holds meanwhile.
+        later, seen, now: [n, words] of uint64, of which a vector of registers holds a row.
         words: a constant.
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         index, row = ir.IntType(64), ir.VectorType(ir.IntType(64), words.literal_value)
-        at = addresses(context, builder, signature.args[:5], args[:5])
+        at = addresses(context, builder, signature.args[1:6], args[1:6])
 
         def address(array: int, item: Any, kind: ir.Type, size: int) -> Any:
             offset = builder.mul(item, ir.Constant(index, size))
@@ -52,31 +53,29 @@ def _gather(typing_context, later, seen, now, active, sources, words):
             return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
 
         # The row of v stays in a vector of registers; the loop ends once all its bits are set.
-        first, ones = ir.Constant(index, 0), ir.Constant(row, [-1] * row.count)
-        before = builder.load(address(1, first, row, 0), align=8)
+        ones, row_bytes = ir.Constant(row, [-1] * row.count), 8 * row.count
+        before = builder.load(address(1, args[0], row, row_bytes), align=8)
         found = cgutils.alloca_once_value(builder, before)
         vertex = context.get_data_type(sources.dtype)
-        length = cgutils.unpack_tuple(
-            builder, context.make_array(sources)(context, builder, args[4]).shape, 1
-        )[0]
-        with cgutils.for_range(builder, length) as loop:
-            u = builder.load(address(4, loop.index, vertex, sources.dtype.bitwidth // 8))
+        with cgutils.for_range(builder, builder.sub(args[7], args[6])) as loop:
+            edge = builder.add(args[6], loop.index)
+            u = builder.load(address(4, edge, vertex, sources.dtype.bitwidth // 8))
             u = context.cast(builder, u, sources.dtype, types.int64)
             is_active = builder.load(address(3, u, ir.IntType(8), 1))
             with builder.if_then(
                 builder.icmp_unsigned("!=", is_active, ir.Constant(ir.IntType(8), 0))
             ):
                 bits = builder.or_(
-                    builder.load(found), builder.load(address(2, u, row, 8 * row.count), align=8)
+                    builder.load(found), builder.load(address(2, u, row, row_bytes), align=8)
                 )
                 builder.store(bits, found)
                 with builder.if_then(builder.not_(differs(bits, ones))):
                     loop.do_break()
         after = builder.load(found)
-        builder.store(after, address(0, first, row, 0), align=8)
+        builder.store(after, address(0, args[0], row, row_bytes), align=8)
         return differs(after, before)
 
-    return types.boolean(later, seen, now, active, sources, words), emit
+    return types.boolean(v, later, seen, now, active, sources, begin, end, words), emit
 
 
 @inner
@@ -87,11 +86,11 @@ def _pull(offsets, sources, now, active, seen, complete, later, touched):
     count = 0
     for v in range(len(now)):
         if not complete[v]:
-            edges = sources[offsets[v] : offsets[v + 1]]
+            begin, end = offsets[v], offsets[v + 1]
             if now.shape[1] == 1:
-                more = _gather(later[v], seen[v], now, active, edges, 1)
+                more = _gather(v, later, seen, now, active, sources, begin, end, 1)
             else:
-                more = _gather(later[v], seen[v], now, active, edges, 8)
+                more = _gather(v, later, seen, now, active, sources, begin, end, 8)
             if more:
                 touched[count] = v
                 count += 1
@@ -99,12 +98,13 @@ def _pull(offsets, sources, now, active, seen, complete, later, touched):
 
 
 @inner
-def _push(offsets, targets, now, queue, complete, later, marked, touched):
-    """The same over the edges from the vertices in `queue`; `marked` is False before, and True at
-    the touched ones after.
+def _push(offsets, targets, now, queue, queued, complete, later, marked, touched):
+    """The same over the edges from the vertices in queue[:queued]; `marked` is False before, and
+    True at the touched ones after.
     """
     count = 0
-    for u in queue:
+    for i in range(queued):
+        u = queue[i]
         for e in range(offsets[u], offsets[u + 1]):
             v = targets[e]
             if not complete[v]:
@@ -121,25 +121,27 @@ def _push(offsets, targets, now, queue, complete, later, marked, touched):
 
 
 @inner
-def _advance(
-    edges_to, edges_from, now, active, queue, seen, complete, later, active_later, queue_later
-):
-    """Find the next level: set `later`, the vertices that have a bit of it, and those that have
-    seen every source.
+def _advance(edges_to, edges_from, level, count, following, seen, complete):
+    """Find the level that follows, and set which vertices have seen every source.
 
     Args:
-        active: which vertices have a bit of `now`, all False after; active_later is False before.
-        queue: these vertices; queue_later is [n].
+        level: the bits of this level [n, words]; which vertices have one, all False after; and
+            these vertices, `count` of an array [n].
+        following: receives the same of the level that follows; no vertex has a bit before.
 
-    Returns the number of vertices in queue_later.
+    Returns the number of vertices that have a bit of the level that follows.
     """
+    now, active, queue = level
+    later, active_later, queue_later = following
     offsets, targets = edges_from
     # Push along the edges of the level if they are few: an eighth of all.
     edges = 0
-    for u in queue:
-        edges += offsets[u + 1] - offsets[u]
+    for i in range(count):
+        edges += offsets[queue[i] + 1] - offsets[queue[i]]
     if 8 * edges < len(targets):
-        touched = _push(offsets, targets, now, queue, complete, later, active_later, queue_later)
+        touched = _push(
+            offsets, targets, now, queue, count, complete, later, active_later, queue_later
+        )
     else:
         touched = _pull(edges_to[0], edges_to[1], now, active, seen, complete, later, queue_later)
     # What is new in the touched rows; those with nothing new leave the queue.
@@ -157,40 +159,36 @@ def _advance(
         if bits != 0:
             queue_later[found] = v
             found += 1
-    for u in queue:
-        active[u] = False
+    for i in range(count):
+        active[queue[i]] = False
     return found
 
 
 @inner
 def _begin(starts, n, words):
-    """Return now, active, queue, seen, complete, later, active_later and queue_later for the
-    sources `starts`.
+    """Return the level of the sources `starts`, the number of its vertices, memory for another
+    level, and what was seen; see _advance().
     """
-    now = np.zeros((n, words), np.uint64)
-    active, queue = np.zeros(n, np.bool_), np.empty(n, np.int64)
+    now, seen = np.empty((n, words), np.uint64), np.empty((n, words), np.uint64)
+    active, active_later = np.empty(n, np.bool_), np.empty(n, np.bool_)
+    complete, queue = np.empty(n, np.bool_), np.empty(n, np.int64)
+    for v in range(n):
+        active[v] = active_later[v] = complete[v] = False
+        for w in range(words):
+            now[v, w] = seen[v, w] = 0
+            if len(starts) < 64 * w + 64:  # bits without a source count as seen
+                seen[v, w] = ~np.uint64(0) << np.uint64(max(0, len(starts) - 64 * w))
     count = 0
     for s in range(len(starts)):
-        now[starts[s], s // 64] |= np.uint64(1) << np.uint64(s % 64)
-        if not active[starts[s]]:
-            active[starts[s]] = True
-            queue[count] = starts[s]
+        v, bit = starts[s], np.uint64(1) << np.uint64(s % 64)
+        now[v, s // 64] |= bit
+        seen[v, s // 64] |= bit
+        if not active[v]:
+            active[v] = True
+            queue[count] = v
             count += 1
-    seen = now.copy()
-    for w in range(len(starts) // 64, words):  # bits without a source count as seen
-        seen[:, w] |= ~np.uint64(0) << np.uint64(max(0, len(starts) - 64 * w))
-    later, queue_later = np.empty((n, words), np.uint64), np.empty(n, np.int64)
-    return (
-        now,
-        active,
-        queue,
-        count,
-        seen,
-        np.zeros(n, np.bool_),
-        later,
-        np.zeros(n, np.bool_),
-        queue_later,
-    )
+    following = np.empty((n, words), np.uint64), active_later, np.empty(n, np.int64)
+    return (now, active, queue), count, following, seen, complete
 
 
 @kernel
@@ -205,79 +203,56 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):
     Returns whether a path has `unreachable` edges or more; then rows are not written.
     """
     _, n, words = digits.shape
-    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(
-        starts, n, words
-    )
-    level = 1
+    level, count, following, seen, complete = _begin(starts, n, words)
+    depth = 0
     while True:
-        count = _advance(
-            edges_to,
-            edges_from,
-            now,
-            active,
-            queue[:count],
-            seen,
-            complete,
-            later,
-            active_later,
-            queue_later,
-        )
+        count = _advance(edges_to, edges_from, level, count, following, seen, complete)
         if count == 0:
             break
-        if level == unreachable:
+        depth += 1
+        if depth == unreachable:
             return True
-        # Keep the level of the new bits, in binary.
+        level, following = following, level
+        # Keep the depth of the new bits, in binary.
         for i in range(count):
-            v = queue_later[i]
+            v = level[2][i]
             for w in range(words):
-                bits = later[v, w]
+                bits = level[0][v, w]
                 if bits:
                     digit = 0
-                    while level >> digit:
-                        if level >> digit & 1:
+                    while depth >> digit:
+                        if depth >> digit & 1:
                             digits[digit, v, w] |= bits
                         digit += 1
-        now, later, active, active_later, queue, queue_later = (
-            later,
-            now,
-            active_later,
-            active,
-            queue_later,
-            queue,
-        )
-        level += 1
     used = 0
-    while (level - 1) >> used:
+    while depth >> used:
         used += 1
-    _unpack(seen, digits[:used], unreachable, rows)
+    _unpack(seen, digits, used, unreachable, rows)
     return False
 
 
 @inner
-def _unpack(seen, digits, unreachable, rows):
-    """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s, or `unreachable` where bit s
-    of seen[v] is not set.
+def _unpack(seen, digits, used, unreachable, rows):
+    """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s of the first `used`, or
+    `unreachable` where bit s of seen[v] is not set.
     """
     sources, n = rows.shape
     block = np.empty((_BLOCK, 64), rows.dtype)
     for begin in range(0, n, _BLOCK):
         end = min(n, begin + _BLOCK)
-        for w in range(-(-sources // 64)):
+        for w in range((sources + 63) // 64):
             for v in range(begin, end):
-                _unpack_word(block[v - begin], seen[v, w], digits[:, v, w], unreachable)
+                levels = block[v - begin]
+                for bit in range(64):
+                    is_seen = (seen[v, w] >> np.uint64(bit)) & np.uint64(1)
+                    levels[bit] = 0 if is_seen else unreachable
+                for d in range(used):
+                    word = digits[d, v, w]
+                    if word:
+                        for bit in range(64):
+                            levels[bit] += ((word >> np.uint64(bit)) & np.uint64(1)) << np.uint64(d)
             last = min(sources, 64 * w + 64)
             transpose(rows[64 * w : last, begin:end], block[: end - begin, : last - 64 * w])
-
-
-@inner
-def _unpack_word(levels, seen, digits, unreachable):
-    for bit in range(64):
-        levels[bit] = 0 if (seen >> np.uint64(bit)) & np.uint64(1) else unreachable
-    for d in range(len(digits)):
-        word = digits[d]
-        if word:
-            for bit in range(64):
-                levels[bit] += ((word >> np.uint64(bit)) & np.uint64(1)) << np.uint64(d)
 
 
 @kernel
@@ -291,47 +266,19 @@ def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest
         reached: [n], + from how many sources v is reached.
         farthest: [n], the largest of these distances.
     """
-    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(
-        starts, len(total), words
-    )
-    for s in starts:
-        reached[s] += 1
-    level = 1
+    level, count, following, seen, complete = _begin(starts, len(total), words)
+    for s in range(len(starts)):
+        reached[starts[s]] += 1
+    depth = 0
     while count > 0:
-        count = _advance(
-            edges_to,
-            edges_from,
-            now,
-            active,
-            queue[:count],
-            seen,
-            complete,
-            later,
-            active_later,
-            queue_later,
-        )
+        count = _advance(edges_to, edges_from, level, count, following, seen, complete)
+        level, following = following, level
+        depth += 1
         for i in range(count):
-            v = queue_later[i]
-            bits = np.int64(0)
+            v = level[2][i]
+            bits = 0
             for w in range(words):
-                bits += _count_bits(later[v, w])
-            total[v] += level * bits
+                bits += count_bits(level[0][v, w])
+            total[v] += depth * bits
             reached[v] += bits
-            farthest[v] = max(farthest[v], level)
-        now, later, active, active_later, queue, queue_later = (
-            later,
-            now,
-            active_later,
-            active,
-            queue_later,
-            queue,
-        )
-        level += 1
-
-
-@inner
-def _count_bits(x):
-    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+            farthest[v] = max(farthest[v], depth)

@@ -103,10 +103,11 @@ def many_sources(offsets, sources, weights, limit, changed, x):
     n, width = x.shape
     # A row is read in the round after it was lowered, and in the same round by later vertices.
     pending = True
-    current = changed
+    current, later = changed, np.empty(n, np.bool_)
     while pending:
-        later = np.zeros(n, np.bool_)
         pending = False
+        for v in range(n):
+            later[v] = False
         for v in range(n):
             row = x[v]
             lower = False
@@ -125,7 +126,7 @@ def many_sources(offsets, sources, weights, limit, changed, x):
             if lower:
                 later[v] = True
                 pending = True
-        current = later
+        current, later = later, current
 
 
 @kernel
@@ -146,7 +147,8 @@ def dijkstra(offsets, targets, weights, wanted, count_wanted, starts, no_path, l
     keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.empty(n, np.int32)
     for s in range(len(starts)):
         row, left, count = d[s], count_wanted, starts.shape[1]
-        row[:] = no_path
+        for v in range(n):
+            row[v] = no_path
         for i in range(count):
             start = starts[s, i]
             row[start], keys[i], heap[i], place[start] = 0, 0, start, i
@@ -376,7 +378,9 @@ def search(offsets, targets, other_offsets, others, start, most_levels, most_ver
         most_levels, most_vertices: at which the search ends.
     """
     n = len(offsets) - 1
-    seen, queue, before = np.zeros(n, np.bool_), np.empty(n, np.int32), np.empty(n + 1, np.int32)
+    seen, queue, before = np.empty(n, np.bool_), np.empty(n, np.int32), np.empty(n + 1, np.int32)
+    for v in range(n):
+        seen[v] = False
     queue[0], seen[start] = start, True
     before[0], before[1], levels, count = 0, 1, 1, 1
     while levels < most_levels and count < most_vertices:
@@ -396,7 +400,7 @@ def search(offsets, targets, other_offsets, others, start, most_levels, most_ver
             break
         levels += 1
         before[levels] = count
-    return before[: levels + 1].copy()
+    return before[: levels + 1]
 
 
 @kernel

@@ -258,7 +258,8 @@ def sweep_within(
 @kernel
 def sweep_row(offsets, ancestors, parents, climb_weights, weights, start, missing, x):
     """x [n] <- the values of all positions for one start."""
-    x[:] = missing
+    for p in range(len(x)):
+        x[p] = missing
     x[start] = 0
     p = start
     while p >= 0:
