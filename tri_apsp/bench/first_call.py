@@ -14,7 +14,7 @@ from tri_apsp.api import closeness, hops, prepare, shortest_paths
 from tri_apsp.device import synchronize
 from tri_apsp.graphs.generators import roads
 from tri_apsp.graphs.sparse import sparse_graph
-from tri_apsp.kernels.cpu.compilation import compiled_functions
+from tri_apsp.kernels.cpu.compilation import compilations
 
 _ROADS = 2000
 _DENSE = {"cpu": 500, "cuda": 1000}
@@ -57,7 +57,7 @@ def main(name: str, place: str) -> None:
     device = torch.device(place)
     torch.ones(4, device=device).sum().item()  # the first operation on a GPU
     call = FIRST_CALLS[name](device)
-    with compiled_functions() as functions:
+    with compilations() as functions:
         began = perf_counter()
         call()
         synchronize(device)

@@ -15,7 +15,7 @@ from tri_apsp.dense.run import solve
 from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
-from tri_apsp.kernels.cpu.compilation import compilation_timer
+from tri_apsp.kernels.cpu.compilation import compilations
 from tri_apsp.plan import Options
 
 T = TypeVar("T")
@@ -83,10 +83,9 @@ def timed_warm(
         first: replaces the first run, such as by one that reports its progress.
         may_repeat: whether the call can run again after it returned this.
     """
-    compilation: list[float] = []
-    with compilation_timer(compilation.append):
+    with compilations() as compiled:
         result, seconds = timed(first or call, device)
-    seconds -= sum(compilation)
+    seconds -= sum(compilation.seconds for compilation in compiled)
     if not may_repeat(result) or (seconds > _SHORT_SECONDS and n > _SMALL):
         return result, seconds, 0
     del result  # the next run needs its memory

@@ -22,7 +22,6 @@ from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name, largest_distance, no_edge, remedy_beyond
 
-
 Array: TypeAlias = npt.NDArray[Any]
 
 

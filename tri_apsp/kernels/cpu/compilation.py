@@ -4,22 +4,27 @@ Numba would keep it beside the kernels, where it would remain after the package 
 it is kept in the folder that TRI_APSP_CACHE_DIR names, or in the user's cache directory. A file
 there that cannot be read, such as one that was cut short, is written again.
 
-Kernels copy arrays in loops. With a slice, as in a[:n] = b, Numba also compiles the message of an
-error for unequal lengths, which takes seconds.
+The first call of a process with an empty cache waits for Numba, in proportion to the code: 10 ms
+for a loop, 50 ms for each of NumPy's functions and each dtype that it is called with. So kernels
+are written in loops, with np.empty alone, and each inner function has one type of arguments. With a
+slice, as in a[:n] = b, Numba also compiles the message of an error for unequal lengths, which takes
+seconds. tests/kernels/test_cold_start.py counts what calls compile.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import platform
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import platformdirs
 from llvmlite import ir
@@ -149,7 +154,7 @@ class _Part(JITCodeLibrary):
     code is made of it: LLVM does both for each caller as a whole.
     """
 
-    # Receives the constants of a function for code that runs Python, which a kernel has none of.
+    # Receives the constants of code that runs Python; an inner function has no such code.
     codegen = SimpleNamespace(set_env=lambda name, constants: None)
 
     def finalize(self) -> None:
@@ -170,8 +175,8 @@ class _InnerCompiler(Compiler):
         self.state.library = _Part(context.codegen(), "inner")
 
 
-# The same for all, since Numba compiles its own functions anew for callers with other options.
-# error_model: without checks for divisions by zero.
+# The same for kernels and inner functions, since Numba compiles its own functions anew for callers
+# with other options. The error model "numpy" has no check for a division by zero.
 _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
 
@@ -186,7 +191,7 @@ def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) 
     """
     compiled = njit(pipeline_class=_Compiler, **_OPTIONS, **options)(function)
     compiled._cache = _Cache(function)
-    compiled.compile = _interrupted_later(compiled.compile)
+    compiled.compile = _without_collections(_interrupted_later(compiled.compile))
     if signature is not None:
         compiled.compile(signature)
         compiled.disable_compile()
@@ -194,10 +199,27 @@ def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) 
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """Return a function for kernels to call, which Python cannot: it takes a third of the time to
-    compile, as a part of each of them.
+    """Return a function that only kernels and other inner functions call. It is compiled as a part
+    of them, in half of the time of a kernel, and cached as a part of them.
     """
     return njit(pipeline_class=_InnerCompiler, **_OPTIONS)(function)
+
+
+def _without_collections(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a compilation during which Python does not look for garbage: it would take an eighth
+    of the time, since most objects of a compilation stay alive up to its end.
+    """
+
+    def run(signature: Any) -> Any:
+        if not gc.isenabled():
+            return compile(signature)
+        gc.disable()
+        try:
+            return compile(signature)
+        finally:
+            gc.enable()
+
+    return run
 
 
 def _interrupted_later(compile: Callable[..., Any]) -> Callable[..., Any]:
@@ -220,23 +242,45 @@ def _interrupted_later(compile: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+class Compilation(NamedTuple):
+    """A function that Numba compiled.
+
+    Attributes:
+        name: with its module, such as "tri_apsp.kernels.cpu.sweeps.climb".
+        types: of its arguments.
+        seconds: without those of the functions that it calls.
+    """
+
+    name: str
+    types: str
+    seconds: float
+
+
+class _Listener(event.Listener):
+    """Lists compilations, which one lock keeps from running side by side."""
+
+    def __init__(self) -> None:
+        self.found = list[Compilation]()
+        self._begins, self._others = list[float](), [0.0]
+
+    def on_start(self, compilation: Any) -> None:
+        self._begins.append(time.perf_counter())
+        self._others.append(0.0)
+
+    def on_end(self, compilation: Any) -> None:
+        seconds = time.perf_counter() - self._begins.pop()
+        own = seconds - self._others.pop()
+        self._others[-1] += seconds
+        function, types = compilation.data["dispatcher"].py_func, compilation.data["args"]
+        name = f"{function.__module__}.{function.__qualname__}"
+        self.found.append(Compilation(name, ", ".join(map(str, types)), own))
+
+
 @contextmanager
-def compiled_functions() -> Iterator[list[str]]:
-    """Yield a list that receives the name of each function that Numba compiles inside a `with`;
-    not of one whose machine code is in the cache.
+def compilations() -> Iterator[list[Compilation]]:
+    """Give a list that receives each function that Numba compiles in the context; none that comes
+    from its cache.
     """
-    names, listener = list[str](), event.RecordingListener()
+    listener = _Listener()
     with event.install_listener("numba:compile", listener):
-        yield names
-    for _, each in listener.buffer:
-        if each.is_end:
-            function = each.data["dispatcher"].py_func
-            names.append(f"{function.__module__}.{function.__name__}")
-
-
-def compilation_timer(report: Callable[[float], None]) -> AbstractContextManager[object]:
-    """Return a context, at whose end `report` receives the seconds that Numba spent compiling in
-    it. It is not called if Numba compiled nothing, as when all kernels come from its cache.
-    """
-    timer: AbstractContextManager[object] = event.install_timer("numba:compile", report)
-    return timer
+        yield listener.found

@@ -242,9 +242,9 @@ def _unpack(seen, digits, used, unreachable, rows):
         end = min(n, begin + _BLOCK)
         for w in range((sources + 63) // 64):
             for v in range(begin, end):
-                levels = block[v - begin]
-                for bit in range(64):
-                    is_seen = (seen[v, w] >> np.uint64(bit)) & np.uint64(1)
+                levels, reached = block[v - begin], seen[v, w]
+                for bit in range(64):  # LLVM vectorizes this loop
+                    is_seen = (reached >> np.uint64(bit)) & np.uint64(1)
                     levels[bit] = 0 if is_seen else unreachable
                 for d in range(used):
                     word = digits[d, v, w]

@@ -163,7 +163,7 @@ def touched_positions(parents, starts, seen):
 @inner
 def climb(tree, weights, starts, missing, lanes):
     """Return for each position the row [n] of its value after a climb from `starts`, and the rows
-    [., lanes]. All untouched positions have the last row, which is `missing`, as are lanes without
+    [., lanes]. All untouched positions have the first row, which is `missing`, as are lanes without
     a start.
 
     Args:
@@ -172,29 +172,29 @@ def climb(tree, weights, starts, missing, lanes):
         starts: [starts], at most `lanes` positions.
     """
     offsets, ancestors, parents = tree
-    first, count = np.empty(len(parents), np.int32), 0
-    for p in range(len(parents)):
-        first[p] = -1
+    n, rows = len(parents), 1
+    first, touched = np.empty(n, np.int32), np.empty(n + 1, np.int32)
+    for p in range(n):
+        first[p] = 0
+    # The path from each start to an ancestor of those before gets rows that fall, so that each
+    # position has a higher row than its ancestors.
     for s in range(len(starts)):
         p = starts[s]
-        while p >= 0 and first[p] < 0:
-            first[p] = 0
+        while p >= 0 and first[p] == 0:
+            rows += 1
             p = parents[p]
-            count += 1
-    touched, k = np.empty(count, np.int32), 0
-    for p in range(len(parents)):
-        if first[p] < 0:
-            first[p] = count
-        else:
+        end, p, k = p, starts[s], rows
+        while p != end:
+            k -= 1
             first[p], touched[k] = k, p
-            k += 1
-    x = np.empty((count + 1, lanes), weights.dtype)
-    for k in range(count + 1):
+            p = parents[p]
+    x = np.empty((rows, lanes), weights.dtype)
+    for k in range(rows):
         for s in range(lanes):
             x[k, s] = missing
     for s in range(len(starts)):
         x[first[starts[s]], s] = 0
-    for k in range(count - 1, -1, -1):
+    for k in range(rows - 1, 0, -1):
         row = x[k]
         for e in range(offsets[touched[k]], offsets[touched[k] + 1]):
             other, w = x[first[ancestors[e]]], weights[e]
