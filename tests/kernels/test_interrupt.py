@@ -14,7 +14,7 @@ import torch
 import tri_apsp
 from tri_apsp.graphs.generators import generate
 from tri_apsp.kernels.cpu.compilation import kernel as kernel_of
-from tri_apsp.kernels.cpu.edge_lists import lists_by_source
+from tri_apsp.kernels.cpu.edge_lists import lists_by
 from tri_apsp.kernels.cpu.elimination_tree import tree_depths
 
 pytestmark = pytest.mark.skipif(
@@ -43,7 +43,7 @@ def test_while_a_kernel_runs_that_returns(interrupted_after, results):
     after, weights = np.arange(1, n + 1, dtype=np.int32) % n, np.ones(n)
     kernel, arguments = tree_depths, (after,)
     if results == "a tuple of arrays":
-        kernel, arguments = lists_by_source, (n, after, after[::-1].copy(), weights, np.inf)
+        kernel, arguments = lists_by, (n, after, after[::-1].copy(), weights)
     kernel(*arguments)  # which compiles it
     with pytest.raises(KeyboardInterrupt):
         interrupted_after(0.002, lambda: kernel(*arguments))

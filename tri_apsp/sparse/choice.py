@@ -72,9 +72,9 @@ _CHAIN_SOURCES, _ROAD_SOURCES, _MESH_SOURCES = 600, 4000, 128
 # The share of the vertices within a limit below which Dijkstra's algorithm takes less time than a
 # sweep with a known order: in Luxembourg, 1800 vertices take 0.2 ms.
 _NEAR = 1 / 64
-# For numbers of edges, a search takes many sources together, so more of them, and more vertices on a
-# CPU. All rows by search and by elimination, ms on two cores: roads of 2000 vertices 80 and 96, of
-# 4000 380 and 280; a grid of 4000 207 and 256, of 8000 760 and 708.
+# For numbers of edges, a search takes many sources together, so elimination pays for more of them;
+# on a CPU also for more vertices. All rows by search and by elimination, ms on two cores: roads of
+# 2000 vertices 80 and 96, of 4000 380 and 280; a grid of 4000 207 and 256, of 8000 760 and 708.
 _HOP_SHARE, _LEAST_HOP_VERTICES = 2, 4000
 # On an H200 with 16 cores: for roads, and of meshes this share of n.
 _ROAD_SOURCES_ON_GPU, _MESH_SHARE_ON_GPU = 192, 1 / 8

@@ -3,7 +3,7 @@
     eliminate vertices of degree 1, 2 and 3, in rounds                     # reduce
     dissect(part of the rest):
         if it has few vertices: order them by minimum degree               # _order_leaf
-        else: find a small separator of two halves                         # bisect
+        else: find a small separator of two halves                         # _halve, _bisect
               order: dissect(one half), dissect(other half), separator
 
 A separator is found on several scales: vertices are merged in pairs until few are left; these are
@@ -480,8 +480,8 @@ def _refine(graph, cut, largest):
 
 @inner
 def _grow(graph, start):
-    """Return a cut whose side 0 grew from a vertex until it was as heavy as side 1, always by the
-    vertex of the separator with the largest gain.
+    """Return the sides of a cut of which side 0 grew from a vertex until it was as heavy as side 1,
+    always by the vertex of the separator with the largest gain.
     """
     sizes = graph[3]
     n = len(sizes)
@@ -593,7 +593,7 @@ def _halve(part, begin, end, most, seed, stop):
         part, most, seed, stop: see dissect().
     """
     vertices, begins, ends, neighbours = part
-    n, first, edges = end - begin, begins[begin], 0
+    n, first_edge, edges = end - begin, begins[begin], 0
     for p in range(begin, end):
         edges += ends[p] - begins[p]
     # Copy the part, and number its vertices from 0.
@@ -607,7 +607,7 @@ def _halve(part, begin, end, most, seed, stop):
             edges += 1
         offsets[v + 1] = edges
     side = _bisect(offsets, near, most, seed, stop)
-    middle, last, edges = begin, end, first
+    middle, last, edges = begin, end, first_edge
     for v in range(n):
         if side[v] == 1:
             place[v] = middle

@@ -19,8 +19,8 @@ def first_wrong(n, sources, targets, weights, lowest, highest):
 
 @kernel
 def are_canonical(n, offsets, targets, weights, no_edge):
-    """Return whether offsets, targets and weights of floats are valid, and in the
-    canonical order, see SparseGraph.
+    """Return whether offsets, targets and weights of floats are valid, and in the order of
+    SparseGraph.by_source.
     """
     edges = len(targets)
     if len(offsets) != n + 1 or offsets[0] != 0 or offsets[n] != edges or len(weights) != edges:
