@@ -12,6 +12,7 @@ from tri_apsp.cache_folder import VARIABLE
         ("--device cpu --units 3", ["--units", "compute capability", "cpu"]),
         ("--n 3 4 --batch 1 2 3", ["--batch", "2 sizes", "3"]),
         ("--dtype float16", ["float16"]),
+        ("--folder=", ["--folder", "is empty"]),
     ],
 )
 def test_arguments_are_refused(refused, words, parts):

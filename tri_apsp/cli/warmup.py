@@ -23,6 +23,7 @@ from tri_apsp.device import describe, resolve
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.gpu.ahead import GPUS, META, only_compile
 from tri_apsp.gpu.launcher import has_triton
+from tri_apsp.graphs.files import to_path
 from tri_apsp.memory import byte_size
 from tri_apsp.messages import file_errors, remedy_of_extra
 from tri_apsp.progress import progress_bar
@@ -70,7 +71,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
         option(
             "--folder",
-            type=Path,
             metavar="DIR",
             help=f"write to this folder, which {VARIABLE} names when solves shall use it; default: "
             "the one it names now, else the caches of the user",
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
     ]
     device = _device_of(args)
     if args.folder is not None:
-        os.environ[VARIABLE] = str(args.folder.absolute())
+        os.environ[VARIABLE] = str(to_path(args.folder, "folder").absolute())
     from tri_apsp import warm_up  # once the variable is set, which kernels read
     from tri_apsp.kernels.cpu import compilation
 
