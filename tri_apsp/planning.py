@@ -201,7 +201,8 @@ def dense_plan(request: Request) -> DensePlan:
     if plan is None:
         n = batch.n
         most = most_edges(n, n, weights.device, has_lists=False) if _may_be_sparse(request) else 0
-        plan = plan_dense(batch, *asked, _as_matrices(out), by_density=most > 0)
+        plan = plan_dense(batch, *asked, _as_matrices(out))
+        plan = dataclasses.replace(plan, by_density=most > 0)
         if len(_PLANS) >= _MAX_PLANS:
             _PLANS.clear()
         _PLANS[key] = plan

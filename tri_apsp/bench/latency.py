@@ -17,6 +17,7 @@ import torch
 
 from tri_apsp.api import prepare, select, shortest_paths
 from tri_apsp.bench.first_call import FIRST_CALLS
+from tri_apsp.cache_folder import VARIABLE
 from tri_apsp.device import installed_version, synchronize
 from tri_apsp.errors import EngineError
 from tri_apsp.graphs.generators import roads
@@ -95,10 +96,11 @@ def first_calls(device: torch.device) -> Iterator[FirstCall]:
             continue
         with tempfile.TemporaryDirectory() as folder:
             caches = {"NUMBA_CACHE_DIR": f"{folder}/numba", "TRITON_CACHE_DIR": f"{folder}/triton"}
+            others = {key: value for key, value in os.environ.items() if key != VARIABLE}
             began = perf_counter()
             ended = subprocess.run(
                 [*module_command("tri_apsp.bench.first_call"), name, str(device)],
-                env=os.environ | caches,
+                env=others | caches,
                 stdout=subprocess.PIPE,
                 text=True,
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -30,8 +29,8 @@ class DensePlan(Plan):
         in_out: whether it works in a copy of them in `out`.
         matrices: what the call allocates, in matrices of the size of the weights.
         threshold: of products by exponents, once the values are read; None: no product.
-        by_density: whether, for all rows, the values of the weights decide first that they have too
-            many edges for a method of sparse graphs.
+        by_density: whether edges must be counted first, since few lead to a method of sparse
+            graphs.
     """
 
     config: CompleteConfig
@@ -44,7 +43,7 @@ class DensePlan(Plan):
     in_place: bool = False
     in_out: bool = False
     threshold: int | None = None
-    by_density: bool = False
+    by_density: bool = field(default=False, repr=False)
 
     def for_any_sign(self) -> DensePlan:
         """Return the plan for weights of which some may be negative.
@@ -80,7 +79,6 @@ def plan_dense(
     config: Config | None = None,
     options: Options = Options(),
     out: torch.Tensor | None = None,
-    **facts: Any,
 ) -> DensePlan:
     """Return what solves weights whose values are not read.
 
@@ -90,7 +88,6 @@ def plan_dense(
         config: what the caller asks for.
         options: checked.
         out: where the distances (batch, n, n) go; None: to a new tensor.
-        facts: further attributes of the plan.
 
     Raises:
         InputError: no such method; a configuration that cannot run.
@@ -109,8 +106,8 @@ def plan_dense(
         nonnegative=options.check,
     )
     chosen, complete, reason = _choose(call, method, wanted)
-    facts |= {"call": call, "given": (method, wanted)}
-    return plan_with(batch, chosen, complete, options=options, reason=reason, out=out, **facts)
+    plan = plan_with(batch, chosen, complete, options=options, reason=reason, out=out)
+    return dataclasses.replace(plan, call=call, given=(method, wanted))
 
 
 def plan_with(
@@ -122,7 +119,6 @@ def plan_with(
     options: Options = Options(),
     reason: str = BY_NAME,
     out: torch.Tensor | None = None,
-    **facts: Any,
 ) -> DensePlan:
     """Return the plan of a method with a complete configuration, for weights of either sign.
 
@@ -134,7 +130,6 @@ def plan_with(
         options: checked.
         reason: why the method was chosen.
         out: as for plan_dense.
-        facts: further attributes of the plan.
     """
     weights, implementation = batch.weights, implementation or METHODS[method]
     engine_type = engines.type_of(config.engine)
@@ -164,7 +159,6 @@ def plan_with(
         in_place=in_place,
         in_out=in_out,
         nonnegative=options.check,
-        **facts,
     )
 
 

@@ -307,9 +307,13 @@ def _small_kernel(dtype: torch.dtype) -> tuple[Any, tuple[Any, ...], float]:
 
 
 @functools.lru_cache(maxsize=64)
+def _whole_size(n: int) -> Array:
+    return np.full(1, n)
+
+
 def _whole_sizes(batch: int, n: int) -> Array:
     """Return the sizes of graphs without padding, which nothing writes to."""
-    return np.full(batch, n)
+    return _whole_size(n) if batch == 1 else np.full(batch, n)
 
 
 def _copy(target: Block, source: Block) -> None:

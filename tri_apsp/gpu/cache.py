@@ -6,6 +6,7 @@ import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -55,9 +56,18 @@ def use_folder() -> None:
         warn_unless_made_for(entry)
 
 
+_MAKING = Lock()  # several threads write kernels
+
+
 @cache
-def _temporary() -> "tempfile.TemporaryDirectory[str]":
+def _make_temporary() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix="tri_apsp-")
+
+
+def _temporary() -> str:
+    """Return a folder that lives as long as this process."""
+    with _MAKING:
+        return _make_temporary().name
 
 
 class _Files(FileCacheManager):  # type: ignore[misc]
@@ -78,10 +88,10 @@ class _Files(FileCacheManager):  # type: ignore[misc]
         if group is None:
             return None
         try:
-            names = json.loads(Path(group).read_text())["child_paths"]
-        except (OSError, ValueError, KeyError):  # damaged
+            names = json.loads(Path(group).read_text(encoding="utf-8"))["child_paths"]
+            paths = {name: str(Path(group).with_name(name)) for name in names}
+        except (OSError, ValueError, KeyError, TypeError):  # damaged
             return None
-        paths = {name: str(Path(group).with_name(name)) for name in names}
         return paths if all(map(os.path.exists, paths.values())) else None
 
     def put(self, data: Any, filename: str, binary: bool = True) -> str:
@@ -89,6 +99,6 @@ class _Files(FileCacheManager):  # type: ignore[misc]
             self.cache_dir = folder
             with suppress(OSError):  # such as that of a read-only layer of an image
                 return str(super().put(data, filename, binary))
-        self.cache_dir = str(Path(_temporary().name, self.key))
+        self.cache_dir = str(Path(_temporary(), self.key))
         self._folders.append(self.cache_dir)
         return str(super().put(data, filename, binary))
