@@ -1,9 +1,11 @@
 """Calls that are made again: by the plan of an earlier call, and by Plan.run."""
 
+import dataclasses
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from cases import QUICK_DTYPES
@@ -15,6 +17,7 @@ from tri_apsp.configs import Config
 from tri_apsp.device import describe
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.request import Request
+from tri_apsp.sparse import choice
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -123,21 +126,27 @@ def test_rows_cycles_and_packed_graphs_of_a_plan() -> None:
     assert torch.equal(packed.distances[:64].view(8, 8), expected(weights * 2))
 
 
-def test_few_edges_ask_for_a_sparse_method_except_in_a_plan() -> None:
-    n = 2100
-    full, few = torch.ones(n, n, dtype=torch.int32), torch.full((n, n), no_edge(torch.int32))
-    few = few.to(torch.int32)
+def test_few_edges_ask_for_a_sparse_method_except_in_a_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choice, "_LEAST_VERTICES_WITHOUT_LISTS", {"cpu": 100})
+    monkeypatch.setattr(choice, "_OPERATIONS_PER_EDGE", {"cpu": 10})
+    n = 110
+    full = torch.ones(n, n, dtype=torch.int32)
+    few = torch.full((n, n), no_edge(torch.int32), dtype=torch.int32)
     few[torch.arange(n - 1), torch.arange(1, n)] = 2
     plan = select(full)
-    assert shortest_paths(full).plan.way == "dense"
-    assert shortest_paths(few).plan.way == "sparse"
+    for weights, way in ((full, "dense"), (few, "sparse"), (full, "dense"), (few, "sparse")):
+        assert shortest_paths(weights).plan.way == way
     result = plan.run(few)
     assert result.plan.way == "dense"
     assert result.distances[0, -1] == 2 * (n - 1)
-    assert torch.equal(select(few, read_values=True).run(full).distances.diagonal(), full[0] * 0)
+    sparse = select(few, read_values=True)
+    assert sparse.way == "sparse"
+    assert torch.equal(sparse.run(full).distances, shortest_paths(full).distances)
 
 
-def test_a_range_that_only_a_sparse_method_holds(no_request: Any) -> None:
+def test_a_range_that_only_a_sparse_method_holds() -> None:
     # A dense solve holds a quarter of the range beside negative weights.
     weights = torch.tensor([[0, 5000, 16383], [16383, 0, -1], [16383, 16383, 0]]).to(torch.int32)
     large = weights.masked_fill(weights == 16383, no_edge(torch.int32))
@@ -183,8 +192,42 @@ def test_plans_that_cannot_run_again() -> None:
         select(tri_apsp.prepare(weights)),
     ]
     for plan in plans:
-        with pytest.raises(InputError, match=r"needs a plan of `select` for dense weights"):
+        with pytest.raises(
+            InputError, match="needs a plan that `select` returned for dense weights"
+        ):
             plan.run(weights)
+
+
+def test_what_a_plan_overwrites_may_be_overwritten() -> None:
+    weights = torch.ones(70, 70)
+    plan = select(weights, out=weights)
+    with pytest.raises(InputError, match="must be a tensor where it is overwritten"):
+        plan.run(np.frombuffer(bytes(70 * 70 * 4), np.float32).reshape(70, 70))
+    with torch.inference_mode():
+        other = torch.ones(70, 70)
+    with pytest.raises(InputError, match="inference_mode"):
+        plan.run(other)
+    with pytest.raises(InputError, match="only of a plan that does not overwrite"):
+        plan.run(weights, out=torch.empty(70, 70))
+    with pytest.raises(InputError, match="share no memory"):
+        select(weights).run(weights, out=weights)
+
+
+def test_labels_sizes_and_copies_of_a_plan() -> None:
+    weights = graph(6, 2)
+    named = tri_apsp.graphs.DenseGraph(weights, tuple("abcdef"))
+    assert select(named).run(named).labels == tuple("abcdef")
+    sizes = torch.tensor([4, 2])
+    batch = torch.stack([weights, weights])
+    plan, want = select(batch, sizes=sizes), shortest_paths(batch, sizes=sizes).distances
+    sizes.fill_(1)
+    assert torch.equal(plan.run(batch).distances, want)
+    values, offsets = tri_apsp.pack(batch, torch.tensor([6, 5]))
+    with pytest.raises(InputError, match="plan of packed graphs"):
+        select(values, offsets=offsets).run(values, sizes=sizes)
+    changed = dataclasses.replace(select(weights), method="kleene")
+    with pytest.raises(InputError, match="but this is another"):
+        changed.run(weights)
 
 
 def test_arguments_are_checked_again() -> None:

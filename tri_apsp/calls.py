@@ -13,6 +13,7 @@ from tri_apsp.arguments import (
     as_tensor,
     check_flags,
     check_out_tensor,
+    check_overwrite,
     numbers_of,
     with_sizes,
 )
@@ -20,6 +21,7 @@ from tri_apsp.dense.packed_graphs import PackedPlan
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.graphs import DenseGraph
 from tri_apsp.messages import shown
 from tri_apsp.plan import Options, Plan
 from tri_apsp.progress import progress_bar
@@ -59,7 +61,7 @@ def solve_again(
     if out is not None and (out is graph or not _is_plain(out) or out.device != graph.device):
         return None
     plan = planning.known_plan(graph, sizes, out, method, config, options)
-    if plan is None:
+    if plan is None or plan.by_density:
         return None
     batch = as_batch(graph)
     if sizes is not None:
@@ -68,8 +70,6 @@ def solve_again(
         if overlaps(graph, out):
             return None
         check_out_tensor(out, graph.shape, graph.dtype)
-    if plan.by_density and planning.reason_by_density(batch, batch.n) is not None:
-        return None
     try:
         return planning.run_dense(batch, plan, out)
     except DistanceRangeError:  # a sparse method may hold these distances
@@ -94,13 +94,25 @@ class Again(NamedTuple):
     like: tuple[object, ...]
 
     def run(self, graph: Any, sizes: Any, out: Any) -> Result:
-        graph, request, plan = as_tensor(graph, "graph"), self.request, self.plan
+        given, request, plan = graph, self.request, self.plan
+        graph = as_tensor(given.weights if isinstance(given, DenseGraph) else given, "graph")
         is_dense = isinstance(graph, torch.Tensor) and graph.layout is torch.strided
         if not is_dense or _facts(graph) != self.like:
             found = _in_words(_facts(graph)) if is_dense else shown(graph)
             raise InputError(
-                f"`graph` must be like the weights of `select`, {_in_words(self.like)}, but is "
+                f"`graph` must be like the weights of this plan, {_in_words(self.like)}, but is "
                 f"{found}; call select again."
+            )
+        if request.options.overwrite:
+            if graph is not given:
+                raise InputError(
+                    "`graph` must be a tensor where it is overwritten, but is "
+                    f"{shown(given)}; give torch.from_numpy() of an array that may change."
+                )
+            check_overwrite(graph)
+        if sizes is not None and request.offsets is not None:
+            raise InputError(
+                "`sizes` must not be given with a plan of packed graphs; leave it out."
             )
         batch = None if request.offsets is not None else as_batch(numbers_of(graph, "graph"))
         sizes = self.sizes if sizes is None else sizes
@@ -115,10 +127,14 @@ class Again(NamedTuple):
                 pass
         request = dataclasses.replace(request, weights=graph, batch=batch, out=out)
         if out is not None:
-            if not _is_plain(out) or request.options.overwrite or overlaps(graph, out):
+            if not isinstance(out, torch.Tensor) or request.options.overwrite:
                 raise InputError(
-                    "`out` of `run` must be a tensor apart from the weights, and none where "
-                    f"`select` has the weights as `out`, but is {shown(out)}; leave it out."
+                    "`out` must be a tensor, and only of a plan that does not overwrite `graph`, "
+                    f"but is {shown(out)}; leave it out."
+                )
+            if overlaps(graph, out):
+                raise InputError(
+                    "`out` must share no memory with `graph`, but does; give another tensor."
                 )
             request.check_out()
             if isinstance(plan, DensePlan):
@@ -128,19 +144,22 @@ class Again(NamedTuple):
 
 def select(request: Request, *, read_values: bool, directed: bool) -> Plan:
     """Return the plan of a request, which can be run again if it is of dense weights."""
-    check_flags(read_values=read_values)
     plan, weights = planning.select(request, read_values=read_values), request.weights
     is_dense = isinstance(plan, (DensePlan, PackedPlan, SparsePlan)) and weights is not None
     if not (is_dense and directed) or len(request.devices) > 1:
         return plan
     assert weights is not None
     sizes = None if request.batch is None else request.batch.sizes
+    sizes = None if sizes is None else sizes.clone()
     is_plain = isinstance(plan, DensePlan)
     base = planning.dense_plan(dataclasses.replace(request, out=None)) if is_plain else plan
-    is_plain = is_plain and request.sources is None and not request.options.overwrite
+    is_whole = request.sources is None and request.labels is None and not request.unused_devices
+    is_plain = is_plain and is_whole and not request.options.overwrite
     request = dataclasses.replace(request, weights=None, batch=None, out=None)
     again = Again(request, sizes, base, is_plain, _facts(weights))
-    return dataclasses.replace(plan, again=again.run)
+    plan = dataclasses.replace(plan)  # that of the table is shared
+    object.__setattr__(plan, "again", again.run)
+    return plan
 
 
 def _is_plain(value: object) -> bool:

@@ -88,25 +88,34 @@ class Plan:
     reason: str
     memory: int
     exponents: bool = False
-    again: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
+    again: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def run(self, graph: Any, *, sizes: Any = None, out: Any = None) -> Result:
         """Solve other weights by the plan of `select`, which saves the host the time of checking
         options and planning.
 
         The sign of the weights, and whether products by exponents pay, are decided anew from their
-        values. Their number of edges is not: few edges do not lead to a method of sparse graphs.
+        values. The rest is kept: the configuration also if tuned files change, and the method also
+        if few edges would lead to one of sparse graphs, or many to a dense one.
 
         Args:
-            graph: weights of the shape, strides, dtype and device of those that `select` was given.
-            sizes: as for `shortest_paths`, if `select` was given some.
-            out: a tensor for the distances; None: a new one, or the memory of `graph` if `select`
-                was given the weights as `out`.
+            graph: weights of the shape, strides, dtype and device of those of `select`, after its
+                `dtype` and `device`. If `select` was given the weights as `out`, these are
+                replaced.
+            sizes: of the graphs of a padded batch, (batch,); None: those of `select`.
+            out: a tensor for the distances, of their shape and dtype; None: a new one. An `out` of
+                `select` that is not the weights is not written to.
+
+        Returns:
+            As `shortest_paths`.
 
         Raises:
-            InputError: this plan is not one of `select` for dense weights in one tensor and
-                directed=True; or the weights differ from those of `select`.
+            InputError: this plan is not one that `select` returned for dense weights in one tensor
+                and directed=True, such as a changed copy; or the weights differ from those of it.
             ApspError: the errors of `shortest_paths`.
+
+        Cost:
+            That of the solve; on a CPU 25 us more.
 
         Examples:
             >>> import torch
@@ -117,8 +126,8 @@ class Plan:
         """
         if self.again is None:
             raise InputError(
-                "`run` needs a plan of `select` for dense weights in one tensor and directed=True, "
-                "but this is another; call shortest_paths."
+                "`run` needs a plan that `select` returned for dense weights in one tensor and "
+                "directed=True, but this is another; call shortest_paths."
             )
         result: Result = self.again(graph, sizes, out)
         return result

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.arguments import DenseBatch
+from tri_apsp.arguments import DenseBatch, check_flags
 from tri_apsp.configs import SWEEP_FIELDS, Config
 from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
@@ -152,6 +152,7 @@ def select(request: Request, *, read_values: bool = False) -> Plan:
     """Return what solves a request: without `read_values`, dense weights are taken to have many
     edges and no negative weight.
     """
+    check_flags(read_values=read_values)
     if request.block_rows_because:
         from tri_apsp.distributed import devices
 
@@ -274,7 +275,7 @@ def _reason_for_sparse(request: Request) -> str | None:
     if not _may_be_sparse(request):
         return None
     if request.graph is None:
-        return reason_by_density(request.as_batch(), request.rows)
+        return _reason_by_density(request.as_batch(), request.rows)
     n, device = request.n, request.device
     if isinstance(request.graph, PreparedGraph) and request.graph.sweeps is not None:
         return "rows of a prepared graph"
@@ -297,7 +298,7 @@ def _may_be_sparse(request: Request) -> bool:
     return request.dtype in SPARSE_DTYPES and _only_names(config, engine_name(request.device))
 
 
-def reason_by_density(batch: DenseBatch, rows: int) -> str | None:
+def _reason_by_density(batch: DenseBatch, rows: int) -> str | None:
     """Return why a sparse plan solves `rows` rows of one dense graph; None: a dense one does."""
     n, weights = batch.n, batch.weights
     if not fits_memory(n * n * weights.itemsize, weights.device):

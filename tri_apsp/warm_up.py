@@ -216,7 +216,8 @@ def _engine_steps(
         cpu = torch.device("cpu")
         sweeps = GpuSweeps(given.sweeps.elimination, cpu, in_shared_memory=True)
         for rows in (few[:1], few, many):
-            yield partial(sweeps.rows, rows, endless)
+            if len(rows) > 1:  # one row is swept on the CPU
+                yield partial(sweeps.rows, rows, endless)
             if predecessors:
                 yield partial(sweeps.rows_with_predecessors, rows, endless, given.in_sums_dtype())
         yield partial(sweeps.table, few, few, endless)

@@ -25,10 +25,10 @@ def test_json(quick, cli):
     assert first["kernels"] == 0  # which Triton compiles
     assert first["process_seconds"] > first["seconds"] > 0
     small = {call["name"]: call for call in found["small_calls"]}
-    assert small["torch: 4 numbers + 1"]["units"] == 1
     assert all(call["units"] > 1 for name, call in small.items() if "torch" not in name)
 
 
+@pytest.mark.slow
 def test_tables(quick, cli):
     lines = cli("bench", "--latency", "--device", "cpu").out.splitlines()
     assert latency.FIRST_TITLES in lines
