@@ -7,6 +7,7 @@ The caches of Numba and Triton themselves decide which entries fit; the manifest
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -42,18 +43,40 @@ def contents(*folders: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def record(folder: Path, entries: Iterable[Entry]) -> None:
-    """Add entries to the manifest of a folder; one that is damaged is replaced.
+def begin_to_fill(folder: Path) -> None:
+    """Make a folder, and give no warning of what it holds now.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: it cannot be written.
     """
-    known = _read(folder) or []
-    known += [entry for entry in entries if entry not in known]
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{_MANIFEST}.{os.getpid()}"
-    part.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
-    part.replace(folder / _MANIFEST)
+    with tempfile.TemporaryFile(dir=folder):
+        _WARNED.add(folder)
+
+
+def record(folder: Path, entries: Iterable[Entry]) -> None:
+    """Add entries to the manifest of a folder, once it is filled for them; a damaged one is
+    replaced.
+
+    Raises:
+        OSError: the folder cannot be written, and lacks one.
+    """
+    found = _read(folder)
+    known = found or []
+    new = [entry for entry in entries if entry not in known]
+    if found is not None and not new:
+        return
+    # Of no other process, also where several containers share the folder.
+    place, name = tempfile.mkstemp(dir=folder, prefix=_MANIFEST)
+    part = Path(name)
+    try:
+        os.close(place)
+        part.write_text(json.dumps(known + new, indent=2) + "\n", encoding="utf-8")
+        part.chmod(0o644)
+        part.replace(folder / _MANIFEST)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def warn_unless_made_for(here: Entry) -> None:

@@ -70,7 +70,7 @@ def warmup(
     Cost:
         Compiling takes seconds for each dtype and sign on a GPU, unless an earlier process of this
         user has done so; then two solves per size, three for a batch. With `prepared`, Numba
-        compiles for one to two minutes per dtype.
+        compiles for a minute per dtype.
 
     Examples:
         >>> import torch

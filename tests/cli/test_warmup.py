@@ -19,6 +19,11 @@ def test_arguments_are_refused(refused, words, parts):
     refused(parts, "warmup", *words.split())
 
 
+def test_a_folder_and_another_variable_are_refused(refused, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", "other")
+    refused(["--folder", "TRITON_CACHE_DIR", "unset that"], "warmup", "--folder", "x")
+
+
 def test_a_folder_that_cannot_be_written_is_refused(refused, save, monkeypatch):
     monkeypatch.setenv(VARIABLE, "unset afterwards")
     file = save("file", "")

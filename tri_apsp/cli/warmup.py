@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tri_apsp.cache_folder import VARIABLE, Entry, cache_folder, record
+from tri_apsp.cache_folder import VARIABLE, Entry, begin_to_fill, cache_folder, record
 from tri_apsp.console.options import (
     BATCH,
     DEVICE,
@@ -90,6 +90,12 @@ def run(args: argparse.Namespace) -> None:
     ]
     device = _device_of(args)
     if args.folder is not None:
+        for name in ("NUMBA_CACHE_DIR", "TRITON_CACHE_DIR"):
+            if os.environ.get(name):
+                raise InputError(
+                    f"--folder must not be given with {name} in the environment, which comes "
+                    "before it; unset that."
+                )
         os.environ[VARIABLE] = str(to_path(args.folder, "folder").absolute())
     from tri_apsp import warm_up  # once the variable is set, which kernels read
     from tri_apsp.kernels.cpu import compilation
@@ -103,9 +109,10 @@ def run(args: argparse.Namespace) -> None:
         caches["gpu"] = cache.cache_paths()[0]
         entries.append(cache.folder_entry(device))
     folder = cache_folder()
-    if folder is not None:
+    if args.folder is not None:
+        assert folder is not None
         with file_errors("folder", folder, "written", "give another folder"):
-            record(folder, filter(None, entries))
+            begin_to_fill(folder)
     before = {kind: _kernels(path, kind) for kind, path in caches.items()}
     began = time.perf_counter()
     steps = warm_up.steps(
@@ -119,6 +126,10 @@ def run(args: argparse.Namespace) -> None:
         for done, _ in enumerate(warm_up.run(steps, device), 1):
             if report is not None:
                 report(done / len(steps))
+    if folder is not None:
+        # One that only lies in the environment may be read-only, and filled.
+        with file_errors("folder", folder, "written", "give another folder"):
+            record(folder, filter(None, entries))
     seconds, name = time.perf_counter() - began, describe(device).name
     compiled = {kind: len(_kernels(path, kind) - before[kind]) for kind, path in caches.items()}
     files = [file for path in caches.values() for file in path.rglob("*") if file.is_file()]
