@@ -3,17 +3,15 @@
 import functools
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
-from numba.core.registry import cpu_target
 
 
 def _vector_bytes() -> int:
-    # Of the target of Numba, by which it also keeps machine code apart; NUMBA_CPU_FEATURES sets it.
-    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
-    if "+avx512f" in features:
+    features = binding.get_host_cpu_features()
+    if features.get("avx512f"):
         return 64
-    return 32 if "+avx2" in features else 16
+    return 32 if features.get("avx2") else 16
 
 
 VECTOR_BYTES = _vector_bytes()
