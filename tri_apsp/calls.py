@@ -158,7 +158,7 @@ def select(request: Request, *, read_values: bool, directed: bool) -> Plan:
     request = dataclasses.replace(request, weights=None, batch=None, out=None)
     again = Again(request, sizes, base, is_plain, _facts(weights))
     plan = dataclasses.replace(plan)  # that of the table is shared
-    object.__setattr__(plan, "again", again.run)
+    object.__setattr__(plan, "_again", again.run)
     return plan
 
 

@@ -62,14 +62,14 @@ class SmallCall:
     Attributes:
         name: what is solved, and how.
         microseconds: from the call until the device is done.
-        kernel_microseconds: of it, that of the kernels on a GPU; 0 on a CPU, where they are part of
-            the call.
-        units: the rest, in units of torch's addition of 1 to four numbers until the device is done.
+        kernel_microseconds: of it, that of the kernels on a GPU; None on a CPU.
+        units: the rest, on a CPU all, in units of torch's addition of 1 to four numbers until the
+            device is done.
     """
 
     name: str
     microseconds: float
-    kernel_microseconds: float
+    kernel_microseconds: float | None
     units: float
 
 
@@ -82,7 +82,8 @@ def first_line(call: FirstCall) -> str:
 def small_line(call: SmallCall) -> str:
     """Return a line of the table of small calls."""
     figures = call.microseconds, call.kernel_microseconds, call.units
-    return _SMALL.format(call.name, *(f"{figure:.1f}" for figure in figures))
+    shown = ("" if figure is None else f"{figure:.1f}" for figure in figures)
+    return _SMALL.format(call.name, *shown)
 
 
 def first_calls(device: torch.device) -> Iterator[FirstCall]:
@@ -124,7 +125,7 @@ def small_calls(device: torch.device) -> Iterator[SmallCall]:
         call()
         kernels = _kernels(call, device)
         total = _microseconds(call, device)
-        yield SmallCall(name, total, kernels, (total - kernels) / unit)
+        yield SmallCall(name, total, kernels, (total - (kernels or 0)) / unit)
 
 
 def _calls(device: torch.device) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -158,10 +159,10 @@ def _microseconds(call: Callable[[], object], device: torch.device) -> float:
     return 1e6 * min(found)
 
 
-def _kernels(call: Callable[[], object], device: torch.device) -> float:
-    """Return the time of the kernels and copies of a call on a GPU; 0 on a CPU."""
+def _kernels(call: Callable[[], object], device: torch.device) -> float | None:
+    """Return the time of the kernels and copies of a call on a GPU."""
     if device.type == "cpu":
-        return 0.0
+        return None
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profile:
         for _ in range(_CALLS):

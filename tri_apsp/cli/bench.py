@@ -122,10 +122,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         option(
             "--latency",
             action="store_true",
-            help="show what users wait for besides kernels instead, with --device and --json "
-            "alone: first calls in new processes with empty caches of compilers, which takes "
-            "minutes, and the host's time of small calls in units of torch's addition to four "
-            "numbers",
+            help="show instead what users wait for besides kernels. First calls in new processes "
+            "with empty caches: seconds, those of the whole process, and how many functions Numba "
+            "and kernels Triton compiled; it takes minutes. Small calls: microseconds, those of "
+            "the kernels on a GPU, and the rest in units of torch's addition to four numbers. Of "
+            "the other options, --device and --json count",
         ),
         json_of(
             "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, "

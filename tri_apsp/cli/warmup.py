@@ -72,8 +72,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         option(
             "--folder",
             metavar="DIR",
-            help=f"write to this folder, which {VARIABLE} names when solves shall use it; default: "
-            "the one it names now, else the caches of the user",
+            help=f"write to this folder; set {VARIABLE} to it, so that solves use it; default: the "
+            "one that this names now, else the caches of the user",
         ),
         json_of(
             "device, compiled (kernels by kind, cpu and gpu), seconds, folder, bytes (of all "
@@ -166,6 +166,11 @@ def _device_of(args: argparse.Namespace) -> torch.device:
                 "leave it out."
             )
         return resolve(args.device, f"auto, cpu, cuda, cuda:N or one of {_CAPABILITIES}")
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        raise EngineError(
+            f"--device {args.device} compiles kernels, but TRITON_INTERPRET=1 lets Triton "
+            "interpret them; unset it."
+        )
     if not has_triton():
         raise EngineError(
             f"--device {args.device} needs Triton, but it is not installed; "

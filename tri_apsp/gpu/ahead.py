@@ -4,7 +4,6 @@ launch nothing.
 
 import itertools
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -70,15 +69,23 @@ def only_compile(facts: Device) -> None:
 def compile_without_values(call: Callable[[], object]) -> None:
     """Compile what a call launches side by side, whether or not a weight is negative, and whatever
     of 0 and 1 is read from tensors of the device "meta".
+
+    Raises:
+        InputError: the call raises one whatever is read.
     """
+    assumed, errors = [*itertools.product((0, 1), (0, -1))], list[InputError]()
     with compiling_side_by_side():
-        for value, lowest in itertools.product((0, 1), (0, -1)):
+        for value, lowest in assumed:
             token = ASSUMED_LOWEST.set(lowest)
             try:
-                with _Reads(value), suppress(InputError):  # of a size that counts as wrong
+                with _Reads(value):
                     call()
+            except InputError as error:  # of a size, say, that counts as wrong by one of the values
+                errors.append(error)
             finally:
                 ASSUMED_LOWEST.reset(token)
+    if len(errors) == len(assumed):
+        raise errors[0]
 
 
 class _Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]
