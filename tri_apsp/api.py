@@ -399,7 +399,7 @@ def shortest_paths(
     is_here = device is None and memory is None and checkpoint is None and dtype is None
     if is_whole and is_here and directed is True and progress is False:
         options = Options(False, check, predecessors, negative_cycles, weight_error)
-        result = calls.solve_again(graph, sizes, out, method, config, options)
+        result = calls.solve_by_known_plan(graph, sizes, out, method, config, options)
         if result is not None:
             return result
     request = Request.of(

@@ -80,8 +80,8 @@ def record(folder: Path, entries: Iterable[Entry]) -> None:
 
 
 def warn_unless_made_for(here: Entry) -> None:
-    """Warn, once per process, if the folder of the variable holds code for other CPUs, or other
-    GPUs, alone, or of other versions.
+    """Warn, once per process, if the folder of the variable was filled, but only for other machines
+    of this kind, a CPU or a GPU, or by other versions.
     """
     folder = cache_folder()
     known = [] if folder is None else _read(folder)

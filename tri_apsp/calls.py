@@ -44,19 +44,20 @@ def solve(request: Request, *, progress: bool = False, plan: Plan | None = None)
         return planning.run(request, plan or planning.plan_of(request), progress=report)
 
 
-def solve_again(
+def solve_by_known_plan(
     graph: Any, sizes: Any, out: Any, method: Any, config: Any, options: Options
 ) -> Result | None:
-    """Return the result of a call with these arguments alone, by the plan of an earlier one which
-    checked the options.
+    """Return the result of a call that has no other arguments, by the plan of an earlier call with
+    the same options, which were checked then.
 
-    None: there was none; or the values, the derivatives or the memory of the tensors need more.
+    None: there was no such call; or derivatives, shared memory or distances out of range need more.
     """
     if needs_operation(graph, sizes):
         return None
     graph = as_tensor(graph, "graph")
+    # In the key 1 equals True, but as a flag it is refused.
     kinds = type(options.check), type(options.predecessors), type(options.weight_error)
-    if not _is_plain(graph) or kinds != (bool, bool, float):  # 1 is True, of which it is the key
+    if not _is_plain(graph) or kinds != (bool, bool, float):
         return None
     if out is not None and (out is graph or not _is_plain(out) or out.device != graph.device):
         return None
@@ -76,31 +77,31 @@ def solve_again(
         return None
 
 
-class Again(NamedTuple):
+class PlanRunner(NamedTuple):
     """Carries out the plan of `select` for other weights; see Plan.run.
 
     Attributes:
         request: of `select`, without its weights.
-        sizes: that `select` was given.
+        sizes: a copy of those that `select` was given.
         plan: for weights of any values.
-        is_plain: whether it is a dense one of all rows, in new memory.
-        like: shape, strides, dtype and device of the weights.
+        is_plain: whether it is dense, for all rows in new memory, and its result needs no more.
+        layout: shape, strides, dtype and device of the weights.
     """
 
     request: Request
     sizes: torch.Tensor | None
     plan: Plan
     is_plain: bool
-    like: tuple[object, ...]
+    layout: tuple[object, ...]
 
     def run(self, graph: Any, sizes: Any, out: Any) -> Result:
         given, request, plan = graph, self.request, self.plan
         graph = as_tensor(given.weights if isinstance(given, DenseGraph) else given, "graph")
         is_dense = isinstance(graph, torch.Tensor) and graph.layout is torch.strided
-        if not is_dense or _facts(graph) != self.like:
-            found = _in_words(_facts(graph)) if is_dense else shown(graph)
+        if not is_dense or _layout(graph) != self.layout:
+            found = _in_words(_layout(graph)) if is_dense else shown(graph)
             raise InputError(
-                f"`graph` must be like the weights of this plan, {_in_words(self.like)}, but is "
+                f"`graph` must be like the weights of this plan, {_in_words(self.layout)}, but is "
                 f"{found}; call select again."
             )
         if request.options.overwrite:
@@ -156,9 +157,9 @@ def select(request: Request, *, read_values: bool, directed: bool) -> Plan:
     is_whole = request.sources is None and request.labels is None and not request.unused_devices
     is_plain = is_plain and is_whole and not request.options.overwrite
     request = dataclasses.replace(request, weights=None, batch=None, out=None)
-    again = Again(request, sizes, base, is_plain, _facts(weights))
+    runner = PlanRunner(request, sizes, base, is_plain, _layout(weights))
     plan = dataclasses.replace(plan)  # that of the table is shared
-    object.__setattr__(plan, "_again", again.run)
+    object.__setattr__(plan, "_runner", runner.run)
     return plan
 
 
@@ -166,10 +167,10 @@ def _is_plain(value: object) -> bool:
     return type(value) is torch.Tensor and value.layout is torch.strided
 
 
-def _in_words(facts: tuple[Any, ...]) -> str:
-    shape, strides, dtype, device = facts
+def _in_words(layout: tuple[Any, ...]) -> str:
+    shape, strides, dtype, device = layout
     return f"{dtype_name(dtype)} {tuple(shape)} with strides {strides} on {device}"
 
 
-def _facts(tensor: torch.Tensor) -> tuple[object, ...]:
+def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
     return tensor.shape, tensor.stride(), tensor.dtype, tensor.device

@@ -205,7 +205,7 @@ def current_gpu() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-_SAME = nullcontext()
+_SAME = nullcontext()  # one for all calls, since making one takes as long as entering it
 
 
 def current(device: torch.device) -> AbstractContextManager[object]:

@@ -87,7 +87,7 @@ class Plan:
     reason: str
     memory: int
     exponents: bool = False
-    _again: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
+    _runner: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def run(self, graph: Any, *, sizes: Any = None, out: Any = None) -> Result:
         """Solve other weights by the plan of `select`, which saves the host the time of checking
@@ -123,10 +123,10 @@ class Plan:
             >>> plan.run(torch.tensor([[0.0, 3, 9], [9, 0, 1], [2, 9, 0]])).distances[0]
             tensor([0., 3., 4.])
         """
-        if self._again is None:
+        if self._runner is None:
             raise InputError(
                 "`run` needs a plan that `select` returned for dense weights in one tensor and "
                 "directed=True, but this is another; call shortest_paths."
             )
-        result: Result = self._again(graph, sizes, out)
+        result: Result = self._runner(graph, sizes, out)
         return result

@@ -29,13 +29,12 @@ from tri_apsp.value_range import clear_padding, padding_of
 
 # Weights that are read at once to count edges.
 _WEIGHTS_PER_BLOCK = 1 << 26
-# The plans of earlier calls for dense weights; see _key.
+# The plans of earlier calls for dense weights, by _key; and the most that are kept.
 _PLANS: dict[Any, DensePlan] = {}
-_TOO_LARGE = "no dense matrix fits the memory"
-# The most plans kept.
 _MAX_PLANS = 1024
 # Bytes to which `out` may be aligned, which decides whether a solve works there.
 _ALIGNED = 16
+_TOO_LARGE = "no dense matrix fits the memory"
 
 
 def plan_of(request: Request) -> Plan:
@@ -195,14 +194,13 @@ def dense_plan(request: Request) -> DensePlan:
         like = torch.empty((1, 1, 1), dtype=request.dtype, device=request.device)
         batch = DenseBatch(like.expand(1, request.n, request.n), batched=False)
     weights = batch.weights if batch.batched else batch.weights[0]
-    out = None if request.sources is not None else request.out_there
-    asked = request.method, request.config, request.options
+    asked, out = (request.method, request.config, request.options), _matrices(request)
     key = _key(weights, batch.sizes, out, *asked)
     plan = _PLANS.get(key)
     if plan is None:
         n = batch.n
         most = most_edges(n, n, weights.device, has_lists=False) if _may_be_sparse(request) else 0
-        plan = plan_dense(batch, *asked, _as_matrices(out))
+        plan = plan_dense(batch, *asked, out)
         plan = dataclasses.replace(plan, by_density=most > 0)
         if len(_PLANS) >= _MAX_PLANS:
             _PLANS.clear()
@@ -217,7 +215,7 @@ def known_plan(
     then; None: there was none.
     """
     try:
-        return _PLANS.get(_key(weights, sizes, out, method, config, options))
+        return _PLANS.get(_key(weights, sizes, _as_matrices(out), method, config, options))
     except TypeError:  # an option that is not hashable, which is refused
         return None
 
@@ -225,9 +223,8 @@ def known_plan(
 def _key(
     weights: torch.Tensor, sizes: Any, out: Any, method: Any, config: Any, options: Options
 ) -> tuple[object, ...]:
-    """Return all that the plan of dense weights depends on, besides their values.
-
-    `True` and `1` are one key: flags are checked by type.
+    """Return all that the plan of dense weights depends on, besides their values; `out` is (batch,
+    n, n).
     """
     return (
         weights.shape,
@@ -287,7 +284,9 @@ def _reason_for_sparse(request: Request) -> str | None:
 
 
 def _may_be_sparse(request: Request) -> bool:
-    """Return whether the number of edges may lead to a sparse plan, which nothing else asks for."""
+    """Return whether a request that does not need a sparse plan may have one for its number of
+    edges.
+    """
     if request.needs_dense or request.method != "auto" or request.is_batch:
         return False
     # A configuration is for dense methods, unless it only names the engine of sparse graphs too, or

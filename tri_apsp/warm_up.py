@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from threading import RLock
 from typing import Any, SupportsIndex, TypeAlias
 
 import torch
@@ -174,8 +175,15 @@ def _sparse_steps(
         *({"sources": many, "method": method} for method in ("dijkstra", "many_sources")),
     ]
 
+    making = RLock()  # of a graph that several threads need
+
     def of(given: Step, function: Callable[..., Any], *arguments: Any, **options: Any) -> Step:
-        return lambda: function(given(), *arguments, **options)
+        def step() -> None:
+            with making:
+                prepared = given()
+            function(prepared, *arguments, **options)
+
+        return step
 
     for given in (graph, other_graph):
         for options, found in itertools.product(rows, {False, predecessors}):

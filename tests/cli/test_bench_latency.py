@@ -11,6 +11,7 @@ pytestmark = pytest.mark.tools
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latency, "FIRST_CALLS", ("dense",))
+    monkeypatch.setattr(latency, "OF_NETWORKX", ())
     monkeypatch.setattr(latency, "_ROUNDS", 1)
     monkeypatch.setattr(latency, "_CALLS", 3)
     monkeypatch.setattr(latency, "_ROADS", 300)

@@ -16,7 +16,7 @@ from time import perf_counter
 import torch
 
 from tri_apsp.api import prepare, select, shortest_paths
-from tri_apsp.bench.first_call import FIRST_CALLS
+from tri_apsp.bench.first_call import FIRST_CALLS, OF_NETWORKX
 from tri_apsp.cache_folder import VARIABLE
 from tri_apsp.device import installed_version, synchronize
 from tri_apsp.errors import EngineError
@@ -41,7 +41,7 @@ class FirstCall:
     """The first call of a process whose caches of compilers are empty.
 
     Attributes:
-        name: of FIRST_CALLS.
+        name: of FIRST_CALLS or OF_NETWORKX.
         seconds: of the call, after the imports and, on a GPU, torch's first operation there.
         process_seconds: of the whole process.
         functions: that Numba compiled.
@@ -92,9 +92,8 @@ def first_calls(device: torch.device) -> Iterator[FirstCall]:
     Raises:
         EngineError: such a process fails.
     """
-    for name in FIRST_CALLS:
-        if "NetworkX" in name and installed_version("networkx") is None:
-            continue
+    has_networkx = installed_version("networkx") is not None
+    for name in (*FIRST_CALLS, *(OF_NETWORKX if has_networkx else ())):
         with tempfile.TemporaryDirectory() as folder:
             caches = {"NUMBA_CACHE_DIR": f"{folder}/numba", "TRITON_CACHE_DIR": f"{folder}/triton"}
             others = {key: value for key, value in os.environ.items() if key != VARIABLE}
@@ -113,7 +112,7 @@ def first_calls(device: torch.device) -> Iterator[FirstCall]:
                 )
             kernels = sum(1 for _ in Path(folder, "triton").rglob("*.cubin"))
         found = json.loads(ended.stdout)
-        yield FirstCall(name=name, process_seconds=whole, kernels=kernels, **found)
+        yield FirstCall(name, found["seconds"], whole, len(found["functions"]), kernels)
 
 
 def small_calls(device: torch.device) -> Iterator[SmallCall]:

@@ -21,6 +21,7 @@ from tri_apsp.console.machine import device_facts, device_line, versions, versio
 from tri_apsp.console.options import (
     BATCH,
     DEVICE,
+    DTYPES,
     ENGINE,
     add_options,
     at_least,
@@ -67,13 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         option("--n", type=at_least(1), nargs="+", help=f"vertices; default on {sizes}"),
         BATCH,
-        option(
-            "--dtype",
-            choices=DTYPES_BY_NAME,
-            nargs="+",
-            default=["float32"],
-            help="default: float32",
-        ),
+        DTYPES,
         option(
             "--sign",
             choices=SIGNS,

@@ -12,6 +12,7 @@ from tri_apsp.cache_folder import VARIABLE, Entry, begin_to_fill, cache_folder, 
 from tri_apsp.console.options import (
     BATCH,
     DEVICE,
+    DTYPES,
     add_options,
     at_least,
     counts_for,
@@ -45,13 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         option("--n", type=at_least(1), nargs="+", default=[_N], help=f"vertices; default: {_N}"),
         BATCH,
-        option(
-            "--dtype",
-            choices=DTYPES_BY_NAME,
-            nargs="+",
-            default=["float32"],
-            help="default: float32",
-        ),
+        DTYPES,
         option("--predecessors", action="store_true", help="also those of predecessors"),
         option(
             "--prepared",

@@ -8,6 +8,7 @@ from typing import Any
 from tri_apsp.engines import ENGINES
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
+from tri_apsp.semirings import DTYPES_BY_NAME
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ def at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
+DTYPES = option(
+    "--dtype",
+    choices=DTYPES_BY_NAME,
+    nargs="+",
+    default=["float32"],
+    help="default: float32",
+)
 BATCH = option(
     "--batch",
     type=at_least(1),

@@ -76,8 +76,8 @@ def run(
             batch, allowance = without_unreached(batch, sources, options.weight_error)
         solved, first = _solve(batch, plan, out, progress, make), None
         if solved.is_negative:
-            again = partial(_solve, plan=plan, out=out, progress=progress, make=make)
-            attempts = DenseAttempts(batch, again, solved, allowance)
+            solve_once = partial(_solve, plan=plan, out=out, progress=progress, make=make)
+            attempts = DenseAttempts(batch, solve_once, solved, allowance)
             del solved  # the next attempt frees its memory
             attempts.settle()
             solved, first = attempts.solved, attempts.finish()
