@@ -8,6 +8,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import InputError
+from tri_apsp.dense.one_launch import OneLaunchSolver
 from tri_apsp.engines.cpu import CpuEngine
 
 
@@ -15,14 +16,14 @@ from tri_apsp.engines.cpu import CpuEngine
 def test_solves_each_dtype_size_and_sign(
     monkeypatch: pytest.MonkeyPatch, predecessors: bool
 ) -> None:
-    solved, queue_solve = set[tuple[object, ...]](), CpuEngine.queue_solve
+    solved, solve = set[tuple[object, ...]](), OneLaunchSolver.solve
     found, find = list[object](), CpuEngine.predecessors
     monkeypatch.setattr(
-        CpuEngine,
-        "queue_solve",
-        lambda engine, weights, **options: (
+        OneLaunchSolver,
+        "solve",
+        lambda solver, weights, sizes: (
             solved.add((weights.dtype, tuple(weights.shape), bool((weights < 0).any())))
-            or queue_solve(engine, weights, **options)
+            or solve(solver, weights, sizes)
         ),
     )
     monkeypatch.setattr(

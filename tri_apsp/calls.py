@@ -20,7 +20,7 @@ from tri_apsp.arguments import (
 from tri_apsp.dense.packed_graphs import PackedPlan
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dispatch import needs_operation
-from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.errors import InputError
 from tri_apsp.graphs import DenseGraph
 from tri_apsp.messages import shown
 from tri_apsp.plan import Options, Plan
@@ -61,20 +61,16 @@ def solve_by_known_plan(
         return None
     if out is not None and (out is graph or not _is_plain(out) or out.device != graph.device):
         return None
-    plan = planning.known_plan(graph, sizes, out, method, config, options)
-    if plan is None or plan.by_density:
+    known = planning.known_plan(graph, sizes, out, method, config, options)
+    if known is None or known.plan.by_density:
         return None
-    batch = as_batch(graph)
     if sizes is not None:
-        batch = with_sizes(batch, sizes, check=options.check)
+        sizes = with_sizes(as_batch(graph), sizes, check=options.check).sizes
     if out is not None:
         if overlaps(graph, out):
             return None
         check_out_tensor(out, graph.shape, graph.dtype)
-    try:
-        return planning.run_dense(batch, plan, out)
-    except DistanceRangeError:  # a sparse method may hold these distances
-        return None
+    return known.run(graph, sizes, out)
 
 
 class PlanRunner(NamedTuple):
@@ -84,17 +80,23 @@ class PlanRunner(NamedTuple):
         request: of `select`, without its weights.
         sizes: a copy of those that `select` was given.
         plan: for weights of any values.
-        is_plain: whether it is dense, for all rows in new memory, and its result needs no more.
+        ready: the plan, if it is dense, for all rows in new memory, and its result needs no more.
         layout: shape, strides, dtype and device of the weights.
     """
 
     request: Request
     sizes: torch.Tensor | None
     plan: Plan
-    is_plain: bool
+    ready: planning.ReadyPlan | None
     layout: tuple[object, ...]
 
     def run(self, graph: Any, sizes: Any, out: Any) -> Result:
+        if self.ready is not None and sizes is None and self.sizes is None and out is None:
+            is_like = _is_plain(graph) and _layout(graph) == self.layout
+            if is_like and not needs_operation(graph):
+                result = self.ready.run(graph)
+                if result is not None:
+                    return result
         given, request, plan = graph, self.request, self.plan
         graph = as_tensor(given.weights if isinstance(given, DenseGraph) else given, "graph")
         is_dense = isinstance(graph, torch.Tensor) and graph.layout is torch.strided
@@ -119,13 +121,6 @@ class PlanRunner(NamedTuple):
         sizes = self.sizes if sizes is None else sizes
         if batch is not None and sizes is not None:
             batch = with_sizes(batch, sizes, check=request.options.check)
-        if self.is_plain and out is None and not needs_operation(graph, sizes):
-            assert batch is not None
-            assert isinstance(plan, DensePlan)
-            try:
-                return planning.run_dense(batch, plan, None)
-            except DistanceRangeError:  # a sparse method may hold these distances
-                pass
         request = dataclasses.replace(request, weights=graph, batch=batch, out=out)
         if out is not None:
             if not isinstance(out, torch.Tensor) or request.options.overwrite:
@@ -155,9 +150,11 @@ def select(request: Request, *, read_values: bool, directed: bool) -> Plan:
     is_plain = isinstance(plan, DensePlan)
     base = planning.dense_plan(dataclasses.replace(request, out=None)) if is_plain else plan
     is_whole = request.sources is None and request.labels is None and not request.unused_devices
-    is_plain = is_plain and is_whole and not request.options.overwrite
+    ready = None
+    if isinstance(base, DensePlan) and is_whole and not request.options.overwrite:
+        ready = planning.ReadyPlan(base)
     request = dataclasses.replace(request, weights=None, batch=None, out=None)
-    runner = PlanRunner(request, sizes, base, is_plain, _layout(weights))
+    runner = PlanRunner(request, sizes, base, ready, _layout(weights))
     plan = dataclasses.replace(plan)  # that of the table is shared
     object.__setattr__(plan, "_runner", runner.run)
     return plan

@@ -245,6 +245,11 @@ def raw_stream(index: int) -> int:
     return torch._C._cuda_getCurrentRawStream(index)
 
 
+def stream_of(device: torch.device) -> int:
+    """Return the handle of the current stream of a device; 0 of one without streams."""
+    return raw_stream(device.index) if device.type == "cuda" else 0
+
+
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

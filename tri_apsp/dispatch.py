@@ -35,7 +35,7 @@ def needs_operation(*tensors: Any) -> bool:
             or functorch.is_legacy_batchedtensor(tensor)
             or functorch.is_functorch_wrapped_tensor(tensor)
             or tensor.is_neg()
-            or has_tangent(tensor)
+            or (forward_ad._current_level >= 0 and has_tangent(tensor))
         ):
             return True
     return False

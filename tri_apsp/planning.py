@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.arguments import DenseBatch, check_flags
+from tri_apsp.arguments import DenseBatch, as_batch, check_flags
 from tri_apsp.configs import SWEEP_FIELDS, Config
 from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
+from tri_apsp.dense.one_launch import OneLaunchSolver
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.elimination.prepared import PreparedGraph
@@ -30,11 +31,50 @@ from tri_apsp.value_range import clear_padding, padding_of
 # Weights that are read at once to count edges.
 _WEIGHTS_PER_BLOCK = 1 << 26
 # The plans of earlier calls for dense weights, by _key; and the most that are kept.
-_PLANS: dict[Any, DensePlan] = {}
+_PLANS: dict[Any, "ReadyPlan"] = {}
 _MAX_PLANS = 1024
 # Bytes to which `out` may be aligned, which decides whether a solve works there.
 _ALIGNED = 16
 _TOO_LARGE = "no dense matrix fits the memory"
+
+
+class ReadyPlan:
+    """The plan of dense weights of one layout, with what earlier solves by it have made.
+
+    Attributes:
+        plan: for weights of any values, in new memory.
+    """
+
+    def __init__(self, plan: DensePlan) -> None:
+        self.plan = plan
+        self._solver: OneLaunchSolver | None = None
+
+    def run(
+        self,
+        graph: torch.Tensor,
+        sizes: torch.Tensor | None = None,
+        out: torch.Tensor | None = None,
+    ) -> Result | None:
+        """Return all distances of weights (batch, n, n) or (n, n) whose values are not checked yet.
+        None: some are out of range, and a sparse method may hold them.
+
+        Args:
+            graph: the weights.
+            sizes: of a padded batch, checked.
+            out: for the distances, on the device of the weights; None: new memory.
+        """
+        try:
+            if self.plan.way == "one launch" and out is None:
+                if self._solver is None:
+                    self._solver = OneLaunchSolver(self.plan, as_batch(graph).weights, sizes)
+                result = self._solver.result(graph, sizes)
+                if result is not None:
+                    return result
+            batch = dataclasses.replace(as_batch(graph), sizes=sizes)
+            result = dense.run(batch, self.plan, out=_as_matrices(out))
+        except DistanceRangeError:
+            return None
+        return result if out is None else _placed(result, out)
 
 
 def plan_of(request: Request) -> Plan:
@@ -88,12 +128,6 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
     elif request.unused_devices:  # a caller who names several devices reads `blocks`
         return Result.in_blocks([dataclasses.replace(result, sources=torch.arange(request.n))])
     return result
-
-
-def run_dense(batch: DenseBatch, plan: DensePlan, out: torch.Tensor | None) -> Result:
-    """Return all distances of dense weights, in `out` on their device unless that is None."""
-    result = dense.run(batch, plan, out=_as_matrices(out))
-    return result if out is None else _placed(result, out)
 
 
 def _placed(result: Result, out: torch.Tensor) -> Result:
@@ -196,21 +230,21 @@ def dense_plan(request: Request) -> DensePlan:
     weights = batch.weights if batch.batched else batch.weights[0]
     asked, out = (request.method, request.config, request.options), _matrices(request)
     key = _key(weights, batch.sizes, out, *asked)
-    plan = _PLANS.get(key)
-    if plan is None:
+    known = _PLANS.get(key)
+    if known is None:
         n = batch.n
         most = most_edges(n, n, weights.device, has_lists=False) if _may_be_sparse(request) else 0
         plan = plan_dense(batch, *asked, out)
         plan = dataclasses.replace(plan, by_density=most > 0)
         if len(_PLANS) >= _MAX_PLANS:
             _PLANS.clear()
-        _PLANS[key] = plan
-    return plan
+        known = _PLANS[key] = ReadyPlan(plan)
+    return known.plan
 
 
 def known_plan(
     weights: torch.Tensor, sizes: Any, out: Any, method: Any, config: Any, options: Options
-) -> DensePlan | None:
+) -> "ReadyPlan | None":
     """Return the plan of an earlier call with such weights and these options, which were checked
     then; None: there was none.
     """

@@ -18,7 +18,7 @@ def check_graphs(
     """Check the values of weights (batch, n, n), and return their value range below no_edge.
 
     Args:
-        weights: the graphs.
+        weights: the graphs, a single one also as (n, n).
         sizes: (batch,), the leading vertices of each graph; the rows and columns of the others
             count as no_edge. None: all.
         found: the value range of the weights below no_edge; 0 may count as one of the values, and
@@ -63,6 +63,10 @@ def check_values(
     """
     if tensor.numel() == 0:
         return ValueRange(0, 0)
+    if found.lowest >= 0 and found.highest <= no_edge(tensor.dtype):
+        return found
+    if tensor.dim() == 2:
+        tensor = tensor[None]
     if found.lowest == -float("inf"):  # which may stand for NaN
         found = value_range(
             tensor,

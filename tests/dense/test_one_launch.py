@@ -7,9 +7,10 @@ from typing import ClassVar
 import pytest
 import torch
 
-from tri_apsp import InputError, NegativeCycleError, engines, select, shortest_paths
-from tri_apsp.dense import run
+from tri_apsp import InputError, NegativeCycleError, engines, planning, select, shortest_paths
+from tri_apsp.dense import one_launch
 from tri_apsp.engines import Block
+from tri_apsp.engines.base import QueueSolve
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.value_range import PendingRanges
 
@@ -29,20 +30,26 @@ class BySign(CpuEngine):
     def solves_by_sign(cls, weights: torch.Tensor) -> bool:
         return True
 
-    def queue_solve(
-        self, weights: torch.Tensor, *, check: bool = True
-    ) -> tuple[Block, PendingRanges]:
-        self.solved.append(self.spec.nonnegative)
-        distances, found = super().queue_solve(weights, check=check)
-        if self.spec.nonnegative and bool((weights < 0).any()):
-            distances.fill_(-7)
-        return distances, found
+    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+        solve = super().one_launch(weights, check=check)
+
+        def queue(
+            weights: torch.Tensor, sizes: torch.Tensor | None
+        ) -> tuple[Block, PendingRanges | None]:
+            self.solved.append(self.spec.nonnegative)
+            distances, found = solve(weights, sizes)
+            if self.spec.nonnegative and bool((weights < 0).any()):
+                distances.fill_(-7)
+            return distances, found
+
+        return queue
 
 
 @pytest.fixture
 def solved(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(engines, "type_of", lambda name: BySign)
-    run._NEGATIVE.clear()
+    one_launch._NEGATIVE.clear()
+    planning._PLANS.clear()
     BySign.solved.clear()
     return BySign.solved
 
@@ -80,12 +87,12 @@ def test_the_first_weights_are_read(solved: list[bool]) -> None:
 
 @pytest.mark.parametrize(
     ("value", "error", "signs"),
-    [(torch.nan, InputError, [True]), (-20, NegativeCycleError, [True, False])],
+    [(torch.nan, InputError, [True]), (-20, NegativeCycleError, [True, False, False])],
 )
 def test_weights_that_are_refused(
     solved: list[bool], value: float, error: type[Exception], signs: list[bool]
 ) -> None:
-    """Only where no weight was expected to be negative, they are solved again."""
+    """Only those with a negative cycle are solved again."""
     solve(NONNEGATIVE)
     with pytest.raises(error):
         shortest_paths(torch.where(NEGATIVE < 0, value, NEGATIVE))

@@ -15,6 +15,7 @@ pytest.importorskip("triton", reason="the engines need Triton")
 
 from tri_apsp.engines import triton_predecessors as module
 from tri_apsp.engines.base import Tolerance
+from tri_apsp.engines.triton_predecessors import small_predecessors
 
 # Few places in lists, so that all edges are searched; or enough for every edge.
 PAIRS_PER_EDGE = {"all edges": 1 << 30, "lists": 1}
@@ -283,6 +284,32 @@ class TestTermsOfAProductInterpreted:
             found, tri_apsp.shortest_paths(weights, config=config, predecessors=True).predecessors
         )
         assert not loops
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.int64])
+    @pytest.mark.parametrize("n", [1, 2, 15, 19])
+    def test_small_graphs_interpreted(self, dtype: torch.dtype, n: int) -> None:
+        """The same as of the cpu engine, of padded graphs too, and none that may form a loop."""
+        graphs = [
+            cases.tensor(cases.random_graph(n, seed=seed, low=1, high=4), dtype)
+            for seed in range(3)
+        ]
+        weights, sizes = torch.stack(graphs).mT, torch.tensor([n, n // 2, 0])
+        relative = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0
+        config = tri_apsp.Config(engine="cpu")
+        for given in (None, sizes):
+            solved = tri_apsp.shortest_paths(weights, sizes=given, config=config, predecessors=True)
+            found = small_predecessors(weights, solved.distances, given, relative)
+            assert found is not None
+            assert torch.equal(found, solved.predecessors)
+
+    @pytest.mark.parametrize("dtype", [torch.int32, torch.float32])
+    def test_small_graphs_with_a_loop_interpreted(self, dtype: torch.dtype) -> None:
+        weights = torch.full((2, 6, 6), tri_apsp.no_edge(dtype), dtype=dtype)
+        weights[1, 0, 1], weights[1, 1, 2], weights[1, 2, 1] = 5, 0, 0
+        distances = tri_apsp.shortest_paths(weights).distances
+        relative = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0
+        assert small_predecessors(weights, distances, None, relative) is None
+        assert small_predecessors(weights[:1], distances[:1], None, relative) is not None
 
     def test_a_cycle_of_weight_0_interpreted(self) -> None:
         for dtype, zero in ((torch.int32, 0), (torch.float32, 0), (torch.float32, 1e-9)):

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from tri_apsp.gpu import result_buffers, value_range
-from tri_apsp.gpu.result_buffers import ROW, Counters, locks_for, result_buffer_for
+from tri_apsp.gpu.result_buffers import (
+    ROW,
+    Counters,
+    counters_for,
+    locks_for,
+    result_buffer_for,
+)
 from tri_apsp.gpu.value_range import PendingSolve
 from tri_apsp.value_range import ValueRange
 
@@ -17,6 +23,7 @@ CPU = torch.device("cpu")
 def _no_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_buffers, "_FREE", {})
     monkeypatch.setattr(result_buffers, "_IN_USE", set())
+    monkeypatch.setattr(result_buffers, "_IDLE", {})
 
 
 @pytest.mark.parametrize(("launches", "dtype"), [(1, torch.float32), (3, torch.int64)], ids=str)
@@ -86,17 +93,39 @@ def test_the_buffer_of_an_interrupted_solve_is_not_reused(monkeypatch: pytest.Mo
 
 
 def test_counters_grow_by_the_increments_of_each_solve() -> None:
-    counters = Counters()
-    arrived, before = counters.next(3, CPU, 40, False)
+    counters = Counters(3, CPU)
+    arrived, before = counters.next(40, False)
     assert (arrived.tolist(), before) == ([0] * 3, 0)
-    again, before = counters.next(3, CPU, 7, True)
+    again, before = counters.next(7, True)
     assert again is arrived
     assert before == 40
-    fresh, before = counters.next(
-        3, CPU, 7, False
-    )  # after an uneven launch their values are not known
+    # After an uneven launch their values are not known.
+    fresh, before = counters.next(7, False)
     assert fresh is not arrived
     assert before == 0
-    counters.next(1, CPU, 1 << 30, False)  # a counter never overflows
-    _, before = counters.next(1, CPU, 1 << 30, False)
+    counters.next(1 << 30, False)  # a counter never overflows
+    _, before = counters.next(1 << 30, False)
     assert before == 0
+
+
+def test_counters_are_reused_once_their_launches_are_queued() -> None:
+    first, second = counters_for(CPU, 3), counters_for(CPU, 3)
+    assert first is not second  # of two threads
+    first.next(5, False)
+    first.free()
+    assert counters_for(CPU, 4) is not first
+    again = counters_for(CPU, 3)
+    assert again is first
+    assert again.next(1, False)[1] == 5
+    # Those of a launch that failed, as `second`, are not free.
+    assert counters_for(CPU, 3) is not second
+
+
+def test_a_captured_graph_has_counters_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters_for(CPU, 3).free()
+    monkeypatch.setattr(result_buffers, "is_captured", lambda device: True)
+    captured = counters_for(CPU, 3)
+    assert captured.next(5, False)[1] == 0
+    captured.free()
+    monkeypatch.undo()
+    assert counters_for(CPU, 3) is not captured

@@ -70,7 +70,10 @@ from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.copy_packed import _copy_packed_kernel
 from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
-from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
+from tri_apsp.kernels.shared.product_predecessors import (
+    _check_terms_kernel,
+    _small_predecessors_kernel,
+)
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.sparse import triton as sparse_engine
@@ -112,6 +115,7 @@ NVIDIA_CLOSURES = (
     "padded by many",
     "padded by one",
     "one tile",
+    "unchecked by many",
 )
 """How the nvidia engine closes a block or solves a graph: see `nvidia_closure`."""
 
@@ -226,8 +230,14 @@ def nvidia_closure(
         kernel = _nvidia_closure_kernel
     else:
         kernel = _solve_kernel
-        one, padded = kind == "one tile", kind.startswith("padded")
-        constants |= solve_constants(dtype, tile=tile, warps=warps, single_tile=one, padded=padded)
+        constants |= solve_constants(
+            dtype,
+            tile=tile,
+            warps=warps,
+            single_tile=kind == "one tile",
+            padded=kind.startswith("padded"),
+            check=not kind.startswith("unchecked"),
+        )
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
@@ -499,6 +509,14 @@ def check_terms(dtype: torch.dtype, capability: int) -> Variant:
     return _variant(_check_terms_kernel, dtype, capability, constants, **pointers)
 
 
+def small_predecessors(dtype: torch.dtype, sizes: bool, capability: int) -> Variant:
+    """The predecessors of small graphs."""
+    relative = 1e-6 if dtype.is_floating_point else 0
+    pointers = {"pred_ptr": "*i32", "failed_ptr": "*i32", "sizes_ptr": "*i64"}
+    constants = triton_predecessors.small_constants(dtype, 64, sizes, relative)
+    return _variant(_small_predecessors_kernel, dtype, capability, constants, **pointers)
+
+
 def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -> Variant:
     """The kernel of that name, of those of sums of gradients; `more` are constants."""
     integers = dict.fromkeys(
@@ -639,6 +657,10 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         star([torch.float32, torch.int64], [True, False], [False, True], CAPABILITIES),
     ),
     "gradients check_terms": (check_terms, star([torch.float32, torch.int32], CAPABILITIES)),
+    "gradients small_predecessors": (
+        small_predecessors,
+        star([*TYPES], [False, True], CAPABILITIES),
+    ),
     "gradients": (
         gradient_sums,
         [*itertools.product(SUM_KERNELS, [torch.float32], CAPABILITIES)],

@@ -73,7 +73,8 @@ def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.
 def test_graphs_that_one_closure_solves_are_one_launch(
     launched: list[str], batch: int, n: int, kernels: list[str]
 ) -> None:
-    engine(n).queue_solve(matrix(n, batch=batch))
+    weights = matrix(n, batch=batch)
+    engine(n).one_launch(weights)(weights, None)
     assert launched == kernels
 
 

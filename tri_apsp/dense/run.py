@@ -11,6 +11,7 @@ from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import without_unreached
 from tri_apsp.dense.exponents import by_exponents, queue_edges_per_vertex, solve_threshold
 from tri_apsp.dense.negative_diagonal import Attempt, DenseAttempts
+from tri_apsp.dense.one_launch import OneLaunchSolver
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
 from tri_apsp.device import current, synchronize
@@ -25,10 +26,6 @@ from tri_apsp.result import Result
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_checks import check_graphs
 from tri_apsp.value_range import ValueRange, clear_padding, padding_of, value_range
-
-# Whether the last weights of a dtype on a device had a negative value: the next ones are expected
-# to be alike.
-_NEGATIVE: dict[tuple[torch.device, torch.dtype], bool] = {}
 
 
 def solve(
@@ -104,11 +101,13 @@ def _solve(
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     options, make_engine = plan.options, partial(_engine, batch, make)
     if plan.way == "one launch":
-        distances, checked, is_negative, engine = _solve_in_one_launch(batch, plan, make_engine)
+        solver = OneLaunchSolver(plan, batch.weights, batch.sizes, make)
+        distances, checked, is_negative = solver.solve(batch.weights, batch.sizes)
         if checked is not None and checked.lowest < 0:
             plan = plan.for_any_sign()
         if is_negative:
             return Attempt(distances, True, None, plan)
+        engine = solver.engine(batch.sizes, checked is not None and checked.lowest >= 0)
     else:
         if options.check and batch.sizes is not None:
             check_size_values(batch.sizes, batch.n)
@@ -202,58 +201,6 @@ def stage(
     if padding is not None:
         clear_padding(weights, padding)
     return weights, lambda: checked
-
-
-def _solve_in_one_launch(
-    batch: DenseBatch, plan: DensePlan, make: Callable[[DensePlan, torch.Tensor, bool], Engine]
-) -> tuple[torch.Tensor, ValueRange | None, bool, Engine]:
-    """Return the distances (batch, n, n) of graphs that one closure solves; with a check, for which
-    the host blocks, the value range of the weights and whether a diagonal value is negative; and
-    the engine.
-
-    On invalid values the result of the kernel is meaningless, which costs less than blocking for a
-    check before it. It is meaningless too where an engine solves by sign and a negative weight was
-    not expected: then the graphs are solved again.
-
-    Args:
-        batch: the graphs.
-        plan: of the solve.
-        make: makes the engine of a plan and a matrix, for values of which none is negative (True),
-            or of any sign (False).
-
-    Raises:
-        InputError, DistanceRangeError: as check_graphs and verify.
-    """
-    weights, check = batch.weights, plan.options.check
-    engine_type = engines.type_of(plan.engine)
-    by_sign = check and engine_type.solves_by_sign(weights)
-    nonnegative = by_sign and not _expects_negative(weights)
-    engine = make(plan, weights, nonnegative)
-    distances, pending = engine.queue_solve(weights, check=check)
-    if pending is None or not check:
-        return distances, None, False, engine
-    weights_range, distances_range = pending.read()
-    checked = check_graphs(weights, batch.sizes, weights_range)
-    if by_sign:
-        _NEGATIVE[weights.device, weights.dtype] = checked.lowest < 0
-    if nonnegative and checked.lowest < 0:
-        del distances  # frees its memory
-        engine = make(plan, weights, False)
-        distances, pending = engine.queue_solve(weights)
-        assert pending is not None
-        _, distances_range = pending.read()
-    is_fine = verify(distances, checked, engine, engine.closure, found=distances_range)
-    return distances, checked, not is_fine, engine
-
-
-def _expects_negative(weights: torch.Tensor) -> bool:
-    """Return whether weights are likely to have a negative value; the first of a dtype are read, as
-    compiling takes seconds.
-    """
-    expected = _NEGATIVE.get((weights.device, weights.dtype))
-    if expected is None:
-        return not weights.is_meta and bool(weights.amin() < 0)
-    return expected
 
 
 def compile_solve(batch: DenseBatch, plan: DensePlan, matrix: torch.Tensor) -> None:

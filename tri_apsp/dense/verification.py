@@ -84,6 +84,9 @@ def verify(
     """
     if distances.numel() == 0:
         return True
+    known = None if found is None else verdict(distances.dtype, weights_range, found)
+    if known is not None:
+        return known
     negative = weights_range.lowest < 0
     allowed = distance_range(distances.dtype, negative=negative)
     if found is None or (
@@ -101,6 +104,21 @@ def verify(
         for block in row_blocks(distances):
             block.masked_fill_(block >= allowed.beyond, no_edge(distances.dtype))
     return True
+
+
+def verdict(dtype: torch.dtype, weights_range: ValueRange, found: ValueRange) -> bool | None:
+    """Return what `verify` does, where the value ranges alone tell it; None: they do not.
+
+    Raises:
+        DistanceRangeError: a distance is below the range.
+    """
+    negative = weights_range.lowest < 0
+    allowed = distance_range(dtype, negative=negative)
+    if allowed.beyond != no_edge(dtype) and found.highest >= allowed.beyond:
+        return None
+    if negative and found.lowest_diagonal is not None and found.lowest_diagonal < 0:
+        return False
+    return None if may_be_too_far(dtype, found, allowed, weights_range.highest_below) else True
 
 
 def may_be_too_far(

@@ -10,7 +10,7 @@ slicing and passes them to the operations; it never computes on a block itself.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -209,6 +209,25 @@ class Staging:
         return a, b, c
 
 
+QueueSolve = Callable[
+    [torch.Tensor, torch.Tensor | None], tuple[torch.Tensor, PendingRanges | None]
+]
+"""Queues a solve; see OneLaunch.one_launch.
+
+Args:
+    weights: of the layout that the function was made for; of a batch of 1 also as (n, n). The
+        diagonal counts as 0 unless it is negative; what `sizes` leaves out is ignored. No value and
+        no size was checked.
+    sizes: (batch,), if the engine was made for some.
+
+Returns:
+    The distances, a new contiguous tensor of the shape of the weights, for a negative weight
+    perhaps meaningless (see solves_by_sign). With `check` also two value ranges below no_edge: of
+    the weights, in which NaN may count as -inf, and a size outside [0, n] counts as the lowest
+    value of the dtype; and of the distances with their diagonal.
+"""
+
+
 class OneLaunch(ABC):
     """Solves of whole graphs of one diagonal block: the initial matrix, its closure and the value
     ranges are queued together, so that the host blocks once.
@@ -219,32 +238,24 @@ class OneLaunch(ABC):
     def can_queue_solve(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
     ) -> bool:
-        """Return whether queue_solve takes weights (batch, n, n) that one closure solves."""
+        """Return whether one_launch takes weights (batch, n, n) that one closure solves."""
 
     @classmethod
     def solves_by_sign(cls, weights: torch.Tensor) -> bool:
-        """Return whether queue_solve of an engine made for non-negative weights gives meaningless
+        """Return whether one_launch of an engine made for non-negative weights gives meaningless
         results for others.
         """
         return False
 
     @abstractmethod
-    def queue_solve(
-        self, weights: torch.Tensor, *, check: bool = True
-    ) -> tuple[Block, PendingRanges | None]:
-        """Queue a whole solve of weights (batch, n, n) that one closure solves.
+    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+        """Return a function that queues whole solves of weights like these, (batch, n, n) that one
+        closure solves. It may be kept, and called by several threads.
 
         Args:
-            weights: as the engine was made for, of any strides. The diagonal counts as 0 unless it
-                is negative; what `sizes` leaves out is ignored. No value and no size was checked.
+            weights: as the engine was made for, of any strides; their values are not read.
             check: whether value ranges are needed. Without it the launches may be captured into a
                 CUDA graph.
-
-        Returns:
-            The distances, a new contiguous tensor, for a negative weight perhaps meaningless (see
-            solves_by_sign). With `check` also two value ranges below no_edge: of the weights, in
-            which NaN may count as -inf, and a size outside [0, n] counts as the lowest value of the
-            dtype; and of the distances with their diagonal.
         """
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
-from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, QueueSolve, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import constants_of, find_predecessors
 from tri_apsp.engines.cpu_tasks import (
     Array,
@@ -109,39 +109,47 @@ class CpuEngine(Engine):
     ) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH and weights.numel() > 0
 
-    def queue_solve(
-        self, weights: torch.Tensor, *, check: bool = True
-    ) -> tuple[Block, PendingRanges]:
-        w = weights.numpy()
-        batch, n, _ = w.shape
-        d = np.empty(w.shape, w.dtype)
+    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+        batch, n, _ = weights.shape
         kernel, constants, smallest = _small_kernel(weights.dtype)
-        valid, sizes = True, _whole_sizes(batch, n)
-        if self.spec.sizes is not None:
-            given = self.spec.sizes.numpy()
-            sizes = given.clip(0, n).astype(np.intp)
-            valid = bool((sizes == given).all())
-        work = batch * n**3
-        if not is_shared(work, self._threads):  # without lists, which would take as long
-            extremes = np.empty(5, d.dtype)
-            kernel(w, d, sizes, *constants, extremes)
-        else:
-            parts = self._parts(batch, work)
-            of_parts = np.empty((len(parts), 5), d.dtype)
+        work, whole, dtype = batch * n**3, _whole_sizes(batch, n), weights.dtype
+
+        def extremes_of(w: Array, d: Array, sizes: Array) -> Array:
+            threads = thread_count()
+            if not is_shared(work, threads):  # without lists, which would take as long
+                extremes = np.empty(5, d.dtype)
+                kernel(w, d, sizes, *constants, extremes)
+                return extremes
+            parts = _parts(batch, work, threads)
+            rows = np.empty((len(parts), 5), d.dtype)
             tasks = [
                 (w[part], d[part], sizes[part], *constants, row)
-                for part, row in zip(parts, of_parts, strict=True)
+                for part, row in zip(parts, rows, strict=True)
             ]
-            run_tasks(kernel, tasks, work, self._threads)
-            extremes = np.concatenate((of_parts[:, :3].min(0), of_parts[:, 3:].max(0)))
-        lowest, lowest_d, lowest_diagonal, highest, below = extremes.tolist()
-        found = ValueRange(
-            lowest if valid else smallest, highest, None if below == smallest else below
-        )
-        distances = torch.from_numpy(d)
-        return distances, KnownRanges(
-            [found, bounded_distances(found, lowest_d, lowest_diagonal, n, weights.dtype)]
-        )
+            run_tasks(kernel, tasks, work, threads)
+            return np.concatenate((rows[:, :3].min(0), rows[:, 3:].max(0)))
+
+        def queue(
+            weights: torch.Tensor, sizes: torch.Tensor | None
+        ) -> tuple[torch.Tensor, PendingRanges]:
+            w = weights.numpy()
+            d = np.empty(w.shape, w.dtype)
+            valid, counted = True, whole
+            if sizes is not None:
+                given = sizes.numpy()
+                counted = given.clip(0, n).astype(np.intp)
+                valid = bool((counted == given).all())
+            if w.ndim == 2:
+                w = w[None]
+            extremes = extremes_of(w, d.reshape(w.shape), counted)
+            lowest, lowest_d, lowest_diagonal, highest, below = extremes.tolist()
+            found = ValueRange(
+                lowest if valid else smallest, highest, None if below == smallest else below
+            )
+            of_distances = bounded_distances(found, lowest_d, lowest_diagonal, n, dtype)
+            return torch.from_numpy(d), KnownRanges([found, of_distances])
+
+        return queue
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         # A task owns whole columns of the row panel (whole rows of the column panel). The kernel
@@ -194,7 +202,8 @@ class CpuEngine(Engine):
         kernel, width = small_gradients_kernel(arrays[0].dtype), VECTOR_BYTES // gradient.itemsize
         work = 4 * gradient.numel() * gradient.shape[-1]
         tasks = [
-            (*(array[part] for array in arrays), width) for part in self._parts(len(gradient), work)
+            (*(array[part] for array in arrays), width)
+            for part in _parts(len(gradient), work, self._threads)
         ]
         run_tasks(kernel, tasks, work, self._threads)
         return found
@@ -243,12 +252,6 @@ class CpuEngine(Engine):
         of_b = _to_columns(values, terms, depth, self._threads)
         of_both = torch.from_numpy(of_a.reshape(batch, m, depth)), torch.from_numpy(of_b)
         return of_both[0].to(gradient.dtype), of_both[1].to(gradient.dtype)
-
-    def _parts(self, batch: int, work: int) -> list[slice]:
-        """Return the small graphs of each task; `work` as for run_tasks."""
-        shared = is_shared(work, self._threads)
-        graphs = max(1, min(_GRAPHS, batch // (8 * self._threads))) if shared else max(1, batch)
-        return [slice(first, first + graphs) for first in range(0, batch, graphs)]
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
@@ -314,6 +317,13 @@ def _whole_size(n: int) -> Array:
 def _whole_sizes(batch: int, n: int) -> Array:
     """Return the sizes of graphs without padding, which nothing writes to."""
     return _whole_size(n) if batch == 1 else np.full(batch, n)
+
+
+def _parts(batch: int, work: int, threads: int) -> list[slice]:
+    """Return the small graphs of each task; `work` as for run_tasks."""
+    shared = is_shared(work, threads)
+    graphs = max(1, min(_GRAPHS, batch // (8 * threads))) if shared else max(1, batch)
+    return [slice(first, first + graphs) for first in range(0, batch, graphs)]
 
 
 def _copy(target: Block, source: Block) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import Block, MatrixSpec, Tolerance, Update, block
+from tri_apsp.engines.base import Block, MatrixSpec, QueueSolve, Tolerance, Update, block
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -29,7 +29,7 @@ from tri_apsp.engines.triton_base import (
 )
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
-from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
+from tri_apsp.gpu.result_buffers import counters_for, locks_for, result_buffer_for
 from tri_apsp.gpu.value_range import PendingSolve, is_readable
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
@@ -96,7 +96,6 @@ class NvidiaEngine(TritonEngine):
     def __init__(self, spec: MatrixSpec, config: NvidiaConfig) -> None:
         super().__init__(spec, config)
         self._device = describe(spec.device)
-        self._counters = Counters()
 
     @staticmethod
     def product_constants(
@@ -160,11 +159,10 @@ class NvidiaEngine(TritonEngine):
         spec = self.spec
         sizes = spec.sizes if n == spec.n else None
         tile, count, parts = self._tile_and_programs(batch, n)
-        arrived, before = d, 0
+        counters, arrived, before = None, d, 0
         if count > 1:
-            arrived, before = self._counters.next(
-                batch, d.device, _arrivals(n, tile, count), sizes is not None
-            )
+            counters = counters_for(d.device, batch)
+            arrived, before = counters.next(_arrivals(n, tile, count), sizes is not None)
         launch = _closure_launcher(
             _closure_kernel,
             spec.dtype,
@@ -176,14 +174,14 @@ class NvidiaEngine(TritonEngine):
         )
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
+        if counters is not None:
+            counters.free()
 
     @classmethod
     def can_queue_solve(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
     ) -> bool:
-        return is_readable(weights) and (
-            check or weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize]
-        )
+        return is_readable(weights)
 
     @classmethod
     def solves_by_sign(cls, weights: torch.Tensor) -> bool:
@@ -191,88 +189,83 @@ class NvidiaEngine(TritonEngine):
             weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > SMALL_GRAPHS[weights.itemsize]
         )
 
-    def queue_solve(
-        self, weights: torch.Tensor, *, check: bool = True
-    ) -> tuple[Block, PendingRanges | None]:
-        batch, n, _ = weights.shape
-        if n <= SMALL_GRAPHS[weights.itemsize]:
-            return self._queue_small_graphs(weights, check)
-        sizes = self.spec.sizes
+    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+        if weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize]:
+            return self._small_graphs(weights, check)
+        (batch, n, _), strides = weights.shape, weights.stride()
+        dtype, device, has_sizes = weights.dtype, weights.device, self.spec.sizes is not None
         tile, count, parts = self._tile_and_programs(batch, n)
         size = n if n <= tile else padded_size(weights, 2)
-        result = distances = weights.new_empty((batch, size, size))
-        if size > n:
-            result = weights.new_empty(weights.shape)
-        buffer = result_buffer_for(
-            weights.device, compute_dtype(weights.dtype), 1 + batch // MAX_GRAPHS
-        )
-        rows, counter, done = buffer.rows_for(batch * count)
-        report, arrived, before = buffer.tensor, distances, 0
-        if count > 1:
-            arrived, before = buffer.counters(
-                batch, _arrivals(n, tile, count) + 2 * count, sizes is not None
-            )
-        alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
-        nonnegative = self.spec.nonnegative and self.solves_by_sign(weights)
         launch = _closure_launcher(
             _solve_kernel,
-            weights.dtype,
-            nonnegative,
-            sizes is not None,
+            dtype,
+            self.spec.nonnegative and self.solves_by_sign(weights),
+            has_sizes,
             tile,
             parts,
             *self._occupancy(count),
             single_tile=n <= tile,
             padded=size > n,
-            alignment=alignment,
+            alignment=ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1,
+            check=check,
         )
-        launches = 0
-        for operands in in_parts(
-            distances, weights, result, distances if sizes is None else sizes, arrived, rows
-        ):
-            graphs = operands[0].shape[0]
-            done += graphs * count
-            launch(
-                (count, graphs, 1), *operands, counter, report, n, before, done, *weights.stride()
-            )
-            report, launches = report[1:], launches + 1
-        return result, PendingSolve(buffer, launches)
+        steps = _arrivals(n, tile, count) + (2 if check or size > n else 1) * count
 
-    def _queue_small_graphs(
-        self, weights: torch.Tensor, check: bool
-    ) -> tuple[Block, PendingRanges | None]:
-        batch, n, _ = weights.shape
-        sizes = self.spec.sizes
-        distances = weights.new_empty(weights.shape)
+        def queue(
+            weights: torch.Tensor, sizes: torch.Tensor | None
+        ) -> tuple[torch.Tensor, PendingRanges | None]:
+            result = distances = weights.new_empty(weights.shape)
+            if size > n:
+                distances = weights.new_empty((batch, size, size))
+            buffer, done, report = None, 0, (distances, distances, distances)
+            if check:
+                buffer = result_buffer_for(device, compute_dtype(dtype), 1 + batch // MAX_GRAPHS)
+                rows, counter, done = buffer.rows_for(batch * count)
+                report = rows, counter, buffer.tensor
+            counters, arrived, before = None, distances, 0
+            if count > 1:
+                counters = counters_for(device, batch)
+                arrived, before = counters.next(steps, has_sizes)
+            rows, counter, extremes = report
+            launches, sizes = 0, distances if sizes is None else sizes
+            for operands in in_parts(distances, weights, result, sizes, arrived, rows):
+                graphs = min(batch, len(operands[0]))  # one graph may be (n, n)
+                done += graphs * count
+                to = extremes[launches:] if launches else extremes
+                grid = count, graphs, 1
+                launch(grid, *operands, counter, to, n, before, done, *strides)
+                launches += 1
+            if counters is not None:
+                counters.free()
+            return result, None if buffer is None else PendingSolve(buffer, launches)
+
+        return queue
+
+    def _small_graphs(self, weights: torch.Tensor, check: bool) -> QueueSolve:
+        (batch, n, _), strides = weights.shape, weights.stride()
+        dtype, device = compute_dtype(weights.dtype), weights.device
+        has_sizes = self.spec.sizes is not None
         launch, graphs = _small_launcher(
-            _small_graphs_kernel,
-            weights.dtype,
-            _size_of(n),
-            SIZES=sizes is not None,
-            CHECK=check,
+            _small_graphs_kernel, weights.dtype, _size_of(n), SIZES=has_sizes, CHECK=check
         )
         count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._device.units)
-        pending, report, done = (
-            None,
-            (distances, distances, distances),
-            0,
-        )  # which are not written to
-        if check:
-            buffer = result_buffer_for(weights.device, compute_dtype(weights.dtype), 1)
-            rows, counter, done = buffer.rows_for(count)
-            pending, report = PendingSolve(buffer, 1, n), (rows, counter, buffer.tensor)
-        launch(
-            (count, 1, 1),
-            distances,
-            weights,
-            distances if sizes is None else sizes,
-            *report,
-            batch,
-            n,
-            done + count,
-            *weights.stride(),
-        )
-        return distances, pending
+        grid = count, 1, 1
+
+        def queue(
+            weights: torch.Tensor, sizes: torch.Tensor | None
+        ) -> tuple[torch.Tensor, PendingRanges | None]:
+            distances = weights.new_empty(weights.shape)
+            # Without a check, nothing is written to the report.
+            pending, done, report = None, 0, (distances, distances, distances)
+            if check:
+                buffer = result_buffer_for(device, dtype, 1)
+                rows, counter, done = buffer.rows_for(count)
+                pending, report = PendingSolve(buffer, 1, n), (rows, counter, buffer.tensor)
+            operands = distances, weights, distances if sizes is None else sizes, *report
+            launch(grid, *operands, batch, n, done + count, *strides)
+            return distances, pending
+
+        return queue
 
     def weights_gradient(
         self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor

@@ -117,6 +117,7 @@ def solve_constants(
     single_tile: bool,
     padded: bool = False,
     alignment: int = ALIGNMENT,
+    check: bool = True,
 ) -> dict[str, Any]:
     """Return the constants of _solve_kernel that _closure_kernel has not.
 
@@ -127,12 +128,14 @@ def solve_constants(
         single_tile: whether one tile holds a graph.
         padded: whether the result has fewer columns than the matrix that the kernel works on.
         alignment: a divisor of the row stride of that matrix.
+        check: whether the extremes are stored.
     """
     return {
         "SINGLE_TILE": single_tile,
         "PADDED": padded,
         "ALIGNMENT": alignment,
         "ROWS": min(tile, _ROWS),
+        "CHECK": check,
         "EXTREMES": _extremes_constants(dtype, warps),
     }
 

@@ -17,12 +17,18 @@ from tri_apsp.engines.base import (
     WORKSPACE,
     Block,
     Engine,
+    QueueSolve,
     Tolerance,
     Update,
     block,
 )
 from tri_apsp.engines.triton_gradients import TritonGradients
-from tri_apsp.engines.triton_predecessors import find_predecessors, predecessors_workspace
+from tri_apsp.engines.triton_predecessors import (
+    SMALL_GRAPH,
+    find_predecessors,
+    predecessors_workspace,
+    small_predecessors,
+)
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import ALIGNMENT, pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
@@ -131,19 +137,28 @@ class TritonEngine(TritonGradients, Engine):
         # The kernels of these launches do not check sizes.
         return check and sizes is None and is_readable(weights)
 
-    def queue_solve(
-        self, weights: torch.Tensor, *, check: bool = True
-    ) -> tuple[Block, PendingRanges | None]:
+    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
         """In three launches: initial matrix, closure, value range of the distances."""
-        reader = ValueRangeReader(weights, 2)
-        distances = reader.initial_matrix(weights, self.spec.sizes)
-        self.closure(distances)
-        reader.queue(distances, self.no_edge, diagonal=True)
-        return distances, reader
+
+        def queue(
+            weights: torch.Tensor, sizes: torch.Tensor | None
+        ) -> tuple[torch.Tensor, PendingRanges]:
+            graphs = weights if weights.dim() == 3 else weights[None]
+            reader = ValueRangeReader(graphs, 2)
+            distances = reader.initial_matrix(graphs, sizes)
+            self.closure(distances)
+            reader.queue(distances, self.no_edge, diagonal=True)
+            return distances.view(weights.shape), reader
+
+        return queue
 
     def predecessors(
         self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
     ) -> torch.Tensor:
+        if 0 < distances.shape[-1] <= SMALL_GRAPH and not tolerance.has_absolute:
+            found = small_predecessors(weights, distances, self.spec.sizes, tolerance.relative)
+            if found is not None:
+                return found
         sizes = self.spec.sizes
         if sizes is None:
             sizes = torch.full((len(weights),), weights.shape[-1], device=weights.device)

@@ -14,16 +14,22 @@ from typing import Any
 import torch
 import triton
 
-from tri_apsp.device import describe
+from tri_apsp.device import describe, synchronize_stream
 from tri_apsp.engines.base import Block, Tolerance
 from tri_apsp.engines.row_exchange import ALL_ROWS, RowExchange
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import Launcher, cached_launcher
+from tri_apsp.gpu.result_buffers import result_buffer_for
 from tri_apsp.kernels.shared import fewest_edges, predecessors, tight_edges
+from tri_apsp.kernels.shared.product_predecessors import _small_predecessors_kernel
 from tri_apsp.semirings import floor, no_edge
 
+SMALL_GRAPH = 64
+"""Predecessors of graphs of up to this many vertices are found by one launch."""
 MOST_SEARCHED_WHOLE = 2048
 """Of graphs of up to this many vertices, each rank finds the predecessors of all rows."""
 
+# Rows of a program of small graphs.
+_SMALL_ROWS = 16
 # Rows and columns of a tile of a pass; a bit for each row fits an int32.
 _TILE = (32, 64)
 # Sources in a strip, whose distances are transposed at a time.
@@ -100,6 +106,40 @@ def row_predecessors(
     """As cpu_predecessors.row_predecessors."""
     sizes = torch.tensor([distances.shape[1]], dtype=torch.int32, device=weights.device)
     return find_predecessors(weights[None], distances[None], sizes, tolerance, exchange)[0]
+
+
+def small_predecessors(
+    weights: torch.Tensor, distances: Block, sizes: torch.Tensor | None, relative: float
+) -> torch.Tensor | None:
+    """Return the predecessors of graphs of at most SMALL_GRAPH vertices by one launch; None: they
+    may form a loop, or a float is negative. The host blocks.
+    """
+    batch, n, _ = distances.shape
+    pred = torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
+    launch = cached_launcher(
+        _small_predecessors_kernel,
+        **small_constants(distances.dtype, n, sizes is not None, relative),
+    )
+    buffer = result_buffer_for(distances.device, torch.int32, 1)
+    buffer.values[0, 0] = 0
+    operands = pred, buffer.tensor, weights, distances, pred if sizes is None else sizes
+    launch((batch * triton.cdiv(n, _SMALL_ROWS), 1, 1), *operands, n, *weights.stride())
+    synchronize_stream(distances.device)
+    failed = int(buffer.values[0, 0])
+    buffer.free()
+    return None if failed else pred
+
+
+def small_constants(dtype: torch.dtype, n: int, sizes: bool, relative: float) -> dict[str, Any]:
+    """Return the constants of _small_predecessors_kernel for graphs of n vertices."""
+    return {
+        "SIZES": sizes,
+        "RELATIVE": relative,
+        "NO_EDGE": no_edge(dtype),
+        "ROWS": _SMALL_ROWS,
+        "SIZE": max(16, triton.next_power_of_2(n)),
+        "num_warps": 1 if n <= 16 else 4,
+    }
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ kernel.
 
 import torch
 
-from tri_apsp.device import is_captured, raw_stream
+from tri_apsp.device import is_captured, stream_of
 
 ROW = 8
 """Values per row of a result buffer: what one solve in one launch reports (see
@@ -20,33 +20,64 @@ _MIN_ROWS = 1024
 class Counters:
     """Counters, one per graph, at which the programs of a launch synchronize; and the value that
     they are expected to have. They only grow.
+
+    Args:
+        count: of graphs.
+        device: of the counters.
+        idle: where `free` puts them; None: nowhere.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, count: int, device: torch.device, idle: list["Counters"] | None = None
+    ) -> None:
+        self._count, self._device, self._idle = count, device, idle
         self._counters: torch.Tensor | None = None
         self._expected = 0
 
-    def next(
-        self, batch: int, device: torch.device, increments: int, uneven: bool
-    ) -> tuple[torch.Tensor, int]:
-        """Return the counters (batch,) and the value that they have before the next launch.
+    def next(self, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
+        """Return the counters (count,) and the value that they have before the next launch.
 
         The launch adds `increments` to each counter. If `uneven`, it adds less to some, and the
         counters cannot be reused.
         """
         before = self._expected
         if self._counters is None or before + increments > 1 << 30:
-            self._counters, before = torch.zeros(batch, dtype=torch.int64, device=device), 0
+            self._counters = torch.zeros(self._count, dtype=torch.int64, device=self._device)
+            before = 0
         counters = self._counters
         self._expected = before + increments
         if uneven:
             self._counters = None
         return counters, before
 
+    def free(self) -> None:
+        """Make them available for the next launch, once all that use them are queued.
+
+        Those of a launch that failed stand at an unknown value, and are never freed.
+        """
+        if self._idle is not None:
+            self._idle.append(self)
+
+
+_IDLE: dict[tuple[torch.device, int, int], list[Counters]] = {}
+
+
+def counters_for(device: torch.device, count: int) -> Counters:
+    """Return counters for launches on the current stream, which run one after another, for
+    exclusive use until they are freed. A CUDA graph that is captured has its own.
+    """
+    if is_captured(device):
+        return Counters(count, device)
+    idle = _IDLE.setdefault((device, stream_of(device), count), [])
+    try:  # one operation, so that threads may launch at the same time
+        return idle.pop()
+    except IndexError:
+        return Counters(count, device, idle)
+
 
 class ResultBuffer:
-    """Pinned host memory into which one solve at a time reports, with the counters and device rows
-    that it uses.
+    """Pinned host memory into which one solve at a time reports, with the device rows that it
+    uses.
 
     Attributes:
         device: of the kernels that write to the buffer.
@@ -58,15 +89,8 @@ class ResultBuffer:
         self.device, self.rows = device, rows
         self.tensor = torch.empty((rows, ROW), dtype=dtype, pin_memory=device.type == "cuda")
         self.values = self.tensor.numpy()
-        self._counters: dict[int, Counters] = {}
         self._program_rows = self.tensor[:0]
-        self._done = Counters()
-
-    def counters(self, batch: int, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
-        """As Counters.next, for solves of `batch` graphs."""
-        return self._counters.setdefault(batch, Counters()).next(
-            batch, self.device, increments, uneven
-        )
+        self._done = Counters(1, device)
 
     def rows_for(self, programs: int) -> tuple[torch.Tensor, torch.Tensor, int]:
         """Return rows (at least `programs`, ROW) on the device, a counter that each program
@@ -76,7 +100,7 @@ class ResultBuffer:
             self._program_rows = self.tensor.new_empty(
                 (_capacity(programs), ROW), device=self.device
             )
-        return self._program_rows, *self._done.next(1, self.device, programs, uneven=False)
+        return self._program_rows, *self._done.next(programs, uneven=False)
 
     def free(self) -> None:
         """Make the buffer available again, once the device has finished writing to it.
@@ -118,7 +142,7 @@ def locks_for(like: torch.Tensor, count: int) -> torch.Tensor:
     device = like.device
     if is_captured(device):
         return torch.zeros(count, dtype=torch.int32, device=device)
-    key = device, raw_stream(device.index) if device.type == "cuda" else 0, count
+    key = device, stream_of(device), count
     locks = _LOCKS.get(key)
     if locks is None:
         locks = _LOCKS.setdefault(key, torch.zeros(count, dtype=torch.int32, device=device))

@@ -179,10 +179,11 @@ def _solve_blocks(
     PADDED: gl.constexpr,
     SMALLEST: gl.constexpr,
     ROWS: gl.constexpr,
+    CHECK: gl.constexpr,
     CLOSURE: gl.constexpr,
 ):
     """Solve a graph of more than TILE vertices by several programs; return the extremes of this
-    program's blocks.
+    program's blocks, those of D only with CHECK.
     """
     # D = W.
     lowest_w, highest_w, below_w = _initialize(
@@ -193,13 +194,15 @@ def _solve_blocks(
     # D <- D*. Each update program arrives twice per diagonal tile, as close_matrix says. `size` has
     # as many tiles as closed_n, since ALIGNMENT divides TILE.
     close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, CLOSURE)
-    arrivals += 2 * gl.cdiv(size, CLOSURE.TILE) * (programs - 1) + programs
-    grid_barrier(counter_ptr, arrivals, COOPERATIVE)
-    # The result, and the extremes of D. Negative integers may have lowered NO_EDGE in the padding;
-    # dense/verification.py restores it, as for pairs without a path.
-    lowest_d, lowest_diagonal, highest_d, below_d = _finalize(
-        d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, CLOSURE
-    )
+    lowest_d, lowest_diagonal, highest_d, below_d = lowest_w, lowest_w, highest_w, below_w
+    if CHECK or PADDED:
+        arrivals += 2 * gl.cdiv(size, CLOSURE.TILE) * (programs - 1) + programs
+        grid_barrier(counter_ptr, arrivals, COOPERATIVE)
+        # The result, and the extremes of D. Negative integers may have lowered NO_EDGE in the
+        # padding; dense/verification.py restores it, as for pairs without a path.
+        lowest_d, lowest_diagonal, highest_d, below_d = _finalize(
+            d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, CLOSURE
+        )
     return lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d
 
 
@@ -225,6 +228,7 @@ def _solve_kernel(
     PADDED: gl.constexpr,  # whether D has more vertices than W
     ALIGNMENT: gl.constexpr,  # which divides the rows of D, and TILE
     ROWS: gl.constexpr,  # of the blocks in which W and D are read outside the closure
+    CHECK: gl.constexpr,  # whether to store the extremes
     CLOSURE: gl.constexpr,  # ClosureConstants
     EXTREMES: gl.constexpr,  # ExtremesConstants
 ):
@@ -277,12 +281,14 @@ def _solve_kernel(
             PADDED,
             SMALLEST,
             ROWS,
+            CHECK,
             CLOSURE,
         )
     # Epilogue: a size out of range shows as the smallest weight.
-    if SIZES:
-        lowest_w = gl.where(size == given_size, lowest_w, SMALLEST)
-    row = extremes_row(
-        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d, EXTREMES
-    )
-    store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES)
+    if CHECK:
+        if SIZES:
+            lowest_w = gl.where(size == given_size, lowest_w, SMALLEST)
+        row = extremes_row(
+            lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d, EXTREMES
+        )
+        store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES)
