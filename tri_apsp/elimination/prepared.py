@@ -25,6 +25,7 @@ from tri_apsp.elimination.tree import (
 from tri_apsp.elimination.weights import Elimination, customize
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.gpu.launcher import has_triton, start_triton
 from tri_apsp.graphs.arrays import PREPARED_KEY
 from tri_apsp.graphs.files import open_output
 from tri_apsp.graphs.labels import Ids, Labels
@@ -423,6 +424,8 @@ def ordered(graph: SparseGraph, order: Any, *, directed: bool = True) -> Prepare
             )
         if order == "none":
             return replace(given, reason='order="none"')
+        if graph.device.type == "cuda" and has_triton():
+            start_triton()
         tree = _found(on_cpu)
         if tree is None:
             return replace(given, reason=_NO_SEPARATORS)

@@ -13,7 +13,7 @@ from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update, block
 from tri_apsp.errors import EngineError, InputError
-from tri_apsp.gpu.launcher import has_triton
+from tri_apsp.gpu.launcher import has_triton, start_triton
 from tri_apsp.messages import remedy_of_extra
 
 __all__ = [
@@ -115,6 +115,8 @@ def choose(
     if device.type != "cpu" and not has_triton():
         # One sentence instead of one for each engine.
         raise EngineError(_without_triton(f"a computation on {device}"))
+    if device.type == "cuda":
+        start_triton()
     reasons = []
     for name in ENGINES:
         reason = unusable_because(name, device, dtype)

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, lru_cache
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 import torch
@@ -28,6 +28,27 @@ OWN = ContextVar("OWN", default=False)
 def has_triton() -> bool:
     """Return whether Triton is installed."""
     return importlib.util.find_spec("triton") is not None
+
+
+@cache
+def start_triton() -> Thread:
+    """Load Triton, and build its calls of the driver, in a thread beside what a first call does
+    before its first launch. A compiler of C takes half a second for that.
+    """
+    thread = Thread(target=_load_driver, name="tri_apsp-start-triton")
+    thread.start()
+    return thread
+
+
+def _load_driver() -> None:
+    with suppress(Exception):  # which the first launch meets again
+        from triton.runtime import driver
+
+        from tri_apsp.gpu.cache import use_folder
+
+        use_folder()
+        _load_launchers_apart()
+        _ = driver.active.utils
 
 
 class Launcher:
@@ -49,6 +70,8 @@ class Launcher:
 
         use_folder()
         _load_launchers_apart()
+        if start_triton.cache_info().currsize:
+            start_triton().join()
         self._runtime = knobs.runtime
         self._kernel = kernel
         self._constants = constants
