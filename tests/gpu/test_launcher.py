@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from tri_apsp.gpu import launcher
 from tri_apsp.gpu.launcher import Launcher
 
 MEMORY = torch.zeros(64)
@@ -144,3 +145,20 @@ def test_the_interpreter_and_an_amd_gpu_are_asked_each_time(
     for _ in range(2):
         launch((1, 1, 1), MEMORY, MEMORY, 32)
     assert len(kernel.compiled) == 2
+
+
+def test_a_driver_that_cannot_be_loaded_is_met_by_the_first_launch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        loaded.append(True)
+        raise RuntimeError
+
+    loaded = list[bool]()
+    monkeypatch.setattr(launcher, "_load_launchers_apart", fail)
+    launcher.start_triton.cache_clear()
+    thread = launcher.start_triton()
+    assert launcher.start_triton() is thread
+    thread.join()
+    assert loaded == [True]
+    launcher.start_triton.cache_clear()
