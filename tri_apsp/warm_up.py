@@ -228,7 +228,7 @@ def _engine_steps(
                 yield partial(sweeps.rows, rows, endless)
             if predecessors:
                 yield partial(sweeps.rows_with_predecessors, rows, endless, given.in_sums_dtype())
-        yield partial(sweeps.table, few, few, endless)
+        yield partial(sweeps.table_to(few), few, endless)
         yield partial(sweeps.pairs, many, many, endless)
         amounts = torch.ones(graph.n, dtype=torch.float64)
         for from_source in (False, True):

@@ -48,7 +48,11 @@ def check_distances(graph: SparseGraph, seed: int) -> None:
     rows = sweeps.rows(every(graph), largest)
     assert torch.equal(rows, expected)
     assert torch.equal(sweeps.rows(every(graph)[:1], largest), expected[:1])
-    assert torch.equal(sweeps.table(every(graph), every(graph), largest), expected)
+    for least in (1, 1 << 14):  # sums of a block of the table that is a product
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tri_apsp.elimination.cpu._LEAST_PRODUCT", least)
+            table = sweeps.table_to(every(graph))(every(graph), largest)
+        assert torch.equal(table, expected)
     i, j = torch.meshgrid(every(graph), every(graph), indexing="ij")
     assert torch.equal(sweeps.pairs(i.flatten(), j.flatten(), float("inf")), expected.flatten())
     check_paths(graph, sweeps.paths(i.flatten(), j.flatten()), i.flatten(), j.flatten(), expected)
@@ -138,6 +142,31 @@ def test_limit_and_targets() -> None:
     table = tri_apsp.shortest_paths(prepared, sources=range(50), targets=range(300, 350))
     rows = tri_apsp.shortest_paths(graph, sources=range(50), method="dijkstra")
     assert torch.equal(table.distances, rows.distances[:, 300:350])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tables_of_many_pairs(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One-way streets, parts without a path between them, ends that repeat, negative weights, and
+    targets whose labels are not held together.
+    """
+    grid = sparse_graph(road_grid(30, directed=True), dtype=dtype)
+    lists, raised = grid.by_source, torch.arange(900).to(dtype) % 60
+    owners, vertices = lists.owners(), lists.vertices.long()
+    closed = (owners < 450) != (vertices < 450)
+    apart = grid.with_weights(lists.weights.masked_fill(closed, no_edge(dtype)))
+    negative = grid.with_weights(lists.weights + raised[owners] - raised[vertices])
+    sources, targets = torch.from_numpy(np.random.default_rng(4).integers(0, 900, (2, 500)))
+    for graph in (grid, sparse_graph(apart.dense()), negative):
+        sweeps, all_rows = prepare(graph).sweeps, tri_apsp.shortest_paths(graph).distances
+        for limit in (float("inf"), 300):
+            expected = all_rows[sources][:, targets].clone()
+            expected[expected > limit] = no_edge(dtype)
+            for values in (1 << 28, 10_000):
+                monkeypatch.setattr("tri_apsp.elimination.cpu._LABEL_VALUES", values)
+                table = sweeps.table_to(targets)
+                assert torch.equal(table(sources, limit), expected)
+                assert torch.equal(table(sources[:7], limit), expected[:7])
+                assert table(sources[:0], limit).shape == (0, 500)
 
 
 def test_floats_that_round() -> None:

@@ -113,7 +113,7 @@ class SweepsContract:
             nearer = np.where(expected[n - 1] <= 700, expected[n - 1], INF)
             np.testing.assert_array_equal(near[0], nearer, err_msg=name)
             targets = torch.arange(n).flip(0)
-            table = finite(sweeps.table(sources, targets, INF))
+            table = finite(sweeps.table_to(targets)(sources, INF))
             np.testing.assert_array_equal(
                 table, expected[np.ix_(sources.numpy(), targets.numpy())], err_msg=name
             )
@@ -139,7 +139,7 @@ class SweepsContract:
             np.testing.assert_array_equal(finite(out), expected)
             sources = torch.arange(n)
             np.testing.assert_array_equal(finite(sweeps.rows(sources, INF)), expected)
-            np.testing.assert_array_equal(finite(sweeps.table(sources, sources, INF)), expected)
+            np.testing.assert_array_equal(finite(sweeps.table_to(sources)(sources, INF)), expected)
 
     @pytest.mark.parametrize("from_source", [False, True])
     def test_totals_and_amounts(self, from_source: bool) -> None:
@@ -201,7 +201,7 @@ class SweepsContract:
         out = torch.full((n, n), -7, dtype=dtype, device=self.device)
         sweeps.all_rows(out)
         np.testing.assert_array_equal(finite(out), expected)
-        found = finite(sweeps.table(torch.arange(n), torch.arange(n), INF))
+        found = finite(sweeps.table_to(torch.arange(n))(torch.arange(n), INF))
         np.testing.assert_array_equal(found, expected)
 
 

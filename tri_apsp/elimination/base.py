@@ -1,6 +1,7 @@
 """Distance queries on an eliminated graph, with one implementation per type of device."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -36,7 +37,7 @@ class Sweeps(ABC):
         self.elimination, self.device = elimination, device
 
     def prefers_table(self, sources: int, targets: int) -> bool:
-        """Return whether table() takes less time than columns of rows()."""
+        """Return whether a table takes less time than columns of rows()."""
         # A label reads some of the live slots for each ancestor; a sweep reads every edge once.
         tree = self.elimination.tree
         climb = tree.height * max(4, tree.slot_count // 4)
@@ -71,8 +72,10 @@ class Sweeps(ABC):
         """
 
     @abstractmethod
-    def table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
-        """Return the distances from each source to each target, (sources, targets)."""
+    def table_to(self, targets: torch.Tensor) -> Callable[[torch.Tensor, float], torch.Tensor]:
+        """Return a function of sources and a limit, which returns the distances from each source to
+        each target, (sources, targets). It keeps the labels of the targets for its next call.
+        """
 
     @abstractmethod
     def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

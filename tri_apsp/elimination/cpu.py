@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.lib.stride_tricks import sliding_window_view
 
 from tri_apsp.elimination.base import Sweeps, Totals
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.paths.following import Paths, in_order
+from tri_apsp.semirings import floor
 
 # Bytes of slabs that are kept for later calls.
 _KEPT_BYTES = 64 << 20
 # Up to this many rows per thread are swept one by one; more are swept as vectors of lanes.
 _SINGLE_ROWS = 3
-# The most label values held at a time, and in the columns of a table.
-_LABEL_VALUES, _COLUMN_VALUES = 1 << 28, 1 << 24
-# Rows of a table, and pairs, per task.
-_ROWS, _PAIRS = 16, 1 << 12
+# The most label values held at a time.
+_LABEL_VALUES = 1 << 28
+# Rows of a table, columns whose labels are made, and pairs, per task.
+_ROWS, _COLUMNS, _PAIRS = 256, 512, 1 << 12
+# Blocks of a table of at least this many sums are products, by as many rows at a time.
+_LEAST_PRODUCT, _PACKED_ROWS = 1 << 14, 96
 
 
 class _Labels(NamedTuple):
@@ -117,41 +122,96 @@ class CpuSweeps(Sweeps):
             least += len(in_order) < graph.n  # there is a cycle of weight 0
         return distances, result, torch.from_numpy(np.flatnonzero(closer < least))
 
-    def table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
+    def table_to(self, targets: torch.Tensor) -> Callable[[torch.Tensor, float], torch.Tensor]:
+        positions, height = self.elimination.tree.positions, self.elimination.tree.height
+        ends = positions[targets.numpy()]
+        step = max(1, _LABEL_VALUES // max(1, height))
+
+        @lru_cache(maxsize=1)  # with one block of targets, its labels are made once
+        def columns(first: int) -> tuple[Array, Array, Array]:
+            """Return a block of targets by position: their order, positions and labels."""
+            order = np.argsort(ends[first : first + step], kind="stable")
+            own = ends[first : first + step][order]
+            labels = np.empty((len(own), height), self.elimination.dtype)
+
+            def solve(part: slice) -> None:
+                labels[part] = self._label_rows(own[part], self.elimination.downward)
+
+            parts = [(slice(i, i + _COLUMNS),) for i in range(0, len(own), _COLUMNS)]
+            self._run(solve, parts, 64)
+            return order, own, labels
+
+        def table(sources: torch.Tensor, limit: float) -> torch.Tensor:
+            d = np.empty((len(sources), len(ends)), self.elimination.dtype)
+            starts = positions[sources.numpy()]
+            order = np.argsort(starts, kind="stable")
+            for first in range(0, len(ends), step):
+                part = d[:, first : first + step]
+                self._table(starts[order], order, *columns(first), self._limit(limit), part)
+            return torch.from_numpy(d)
+
+        return table
+
+    def _table(
+        self,
+        starts: Array,
+        rows: Array,
+        places: Array,
+        ends: Array,
+        down: Array,
+        limit: Any,
+        d: Array,
+    ) -> None:
+        """d[rows, places] <- the distances from starts to ends, both ascending positions."""
         from tri_apsp.kernels.cpu import labels as kernels
+        from tri_apsp.kernels.cpu.min_plus import product_kernel, tile_n
+        from tri_apsp.kernels.cpu.sweeps import write_row
 
         elimination, tree = self.elimination, self.elimination.tree
-        starts, ends = tree.positions[sources.numpy()], tree.positions[targets.numpy()]
-        order, missing = np.argsort(ends, kind="stable"), elimination.missing
-        d = np.empty((len(starts), len(ends)), elimination.dtype)
-        step = max(1, _COLUMN_VALUES // max(1, tree.height))
-        rows = [slice(s, s + _ROWS) for s in range(0, len(starts), _ROWS)]
-        for first in range(0, len(ends), step):
-            part = order[first : first + step]
-            up, down = self._labels(starts, ends[part])
-            columns = np.empty((tree.height, len(part)), d.dtype)
-            lengths = tree.depths[ends[part]] + 1
-            kernels.by_depth(down.values, down.begins[ends[part]], lengths, missing, columns)
-            before = np.searchsorted(ends[part], np.arange(tree.n + 1))
-            found = np.empty((len(starts), len(part)), d.dtype)
-            of_tree, limits = (tree.parents, tree.depths, tree.ends), self._limit(limit)
-            tasks: list[CpuTask] = [
-                (
-                    *of_tree,
-                    up.values,
-                    up.begins[starts[r]],
-                    starts[r],
-                    columns,
-                    before,
+        columns = np.empty(len(ends), np.int32)
+        columns[places] = np.arange(len(ends))
+        product: Any = None  # not compiled where no block can need it
+        if len(starts) * len(ends) * tree.height >= _LEAST_PRODUCT:
+            product = product_kernel(d.dtype)
+        missing, least = elimination.missing, d.dtype.type(floor(torch.from_numpy(d).dtype))
+
+        def solve(part: slice) -> None:
+            own = starts[part]
+            up = self._label_rows(own, elimination.upward)
+            x = np.full((len(own), len(ends)), missing)
+            of_tree = tree.parents, tree.depths, tree.ends
+            blocks = kernels.table(*of_tree, own, ends, up, down, _LEAST_PRODUCT, x)
+            for s, s_end, t, t_end, k, k_end in blocks.tolist():
+                product(
+                    x[s:s_end, t:t_end],
+                    up[s:s_end, k:k_end],
+                    down[t:t_end, k:k_end].T,
                     missing,
-                    limits,
-                    found[r],
+                    least,
+                    self._is_nonnegative,
+                    tile_n(d.dtype),
+                    _PACKED_ROWS,
+                    k_end - k,
                 )
-                for r in rows
-            ]
-            self._run(kernels.table, tasks, len(part) / 64)
-            d[:, part] = found
-        return torch.from_numpy(d)
+            for row, values in zip(rows[part], x, strict=True):
+                write_row(values, columns, limit, missing, d[row])
+
+        height = max(1, min(_ROWS, -(-len(starts) // (2 * thread_count()))))
+        parts = [(slice(i, i + height),) for i in range(0, len(starts), height)]
+        self._run(solve, parts, 64)
+
+    def _label_rows(self, positions: Array, weights: Array) -> Array:
+        """Return the labels (positions, height) of ascending positions; what lies beyond the depth
+        of one is not set.
+        """
+        from tri_apsp.kernels.cpu.labels import labels
+
+        touched, offsets = self._touched(positions)
+        height = self.elimination.tree.height
+        values = np.empty(offsets[-1] + height, weights.dtype)
+        labels(self._depths, weights, touched, offsets[:-1], self.elimination.missing, values)
+        begins = offsets[np.searchsorted(touched, positions)]
+        return sliding_window_view(values, height)[begins]
 
     def pairs(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         from tri_apsp.kernels.cpu import labels as kernels
@@ -318,6 +378,11 @@ class CpuSweeps(Sweeps):
             tasks.append((self._depths, own, touched, offsets[:-1], elimination.missing, values))
         self._run(labels, tasks, 64)
         return found[0], found[1]
+
+    @cached_property
+    def _is_nonnegative(self) -> bool:
+        weights = self.elimination.upward, self.elimination.downward
+        return all(x.min(initial=0) >= 0 for x in weights)
 
     def _limit(self, limit: float) -> Any:
         """Return a limit as the kernels compare it."""

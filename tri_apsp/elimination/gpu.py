@@ -262,7 +262,10 @@ class GpuSweeps(Sweeps):
         budget = min(_SLAB_BYTES, int(_SLAB_SHARE * free_memory(self.device)))
         return max(64, budget // column // 64 * 64)
 
-    def table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
+    def table_to(self, targets: torch.Tensor) -> Callable[[torch.Tensor, float], torch.Tensor]:
+        return lambda sources, limit: self._table(sources, targets, limit)
+
+    def _table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         m, n = len(sources), len(targets)
         size = m * n * self._dtype.itemsize
         what, limits = f"a table of {m} x {n} distances", self._limits_of(limit)

@@ -65,11 +65,12 @@ def _rows(
 ) -> Result:
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
-    most = ROWS if plan.targets is None else min(ROWS, rows_per_block(graph.n))
     solver = SparseSolver(settle(graph, plan))
+    held = columns if solver.makes_table else graph.n
+    most = ROWS if plan.targets is None else min(ROWS, rows_per_block(held))
     # Rounds on a GPU, potentials, columns and progress need blocks, whose rows must be copied.
     on_cpu = graph.device.type == "cpu" and graph.lowest == 0
-    whole = plan.targets is None and (on_cpu or solver.direct_sweeps is not None)
+    whole = held == columns and (on_cpu or solver.direct_sweeps is not None)
     if out is not None and solver.writes_all:
         assert solver.direct_sweeps is not None
         distances, pred = solver.direct_sweeps.all_rows(out), None
@@ -219,6 +220,25 @@ class SparseSolver:
         is_same = self._solved.dtype == self._graph.dtype and self.direct_sweeps is not None
         return all_rows and not plan.options.predecessors and is_same
 
+    @property
+    def makes_table(self) -> bool:
+        """Whether a solve holds the columns of targets alone, by the labels of vertices."""
+        return self._is_table and self.direct_sweeps is not None
+
+    @cached_property
+    def _is_table(self) -> bool:
+        """Whether labels give the columns of all sources in less time than rows do."""
+        plan = self.plan
+        if self.sweeps is None or plan.targets is None or plan.options.predecessors:
+            return False
+        return self.sweeps.prefers_table(len(self.sources), len(plan.targets))
+
+    @cached_property
+    def _table(self) -> Callable[[torch.Tensor, float], torch.Tensor]:
+        assert self.sweeps is not None
+        assert self.plan.targets is not None
+        return self.sweeps.table_to(self.plan.targets)
+
     def blocks(
         self,
         rows: int,
@@ -322,8 +342,8 @@ class SparseSolver:
     ) -> SolvedRows:
         sweeps = self.sweeps
         assert sweeps is not None
-        if columns is not None and sweeps.prefers_table(len(sources), len(columns)):
-            return SolvedRows(sweeps.table(sources, columns, limit), None)
+        if columns is not None and self._is_table:
+            return SolvedRows(self._table(sources, limit), None)
         if not self.plan.options.predecessors:
             whole = self.plan.sources is None and torch.equal(sources, self.sources)
             found = sweeps.all_rows() if whole else sweeps.rows(sources, limit)
@@ -347,7 +367,9 @@ class SparseSolver:
         dtype, solved_in = self._graph.dtype, self._solved.dtype
         itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
         itemsize += torch.int32.itemsize if self.plan.options.predecessors else 0
-        return _memory_for(rows, self._graph, rows * self._graph.n * itemsize)
+        targets = self.plan.targets
+        held = len(targets) if targets is not None and self.makes_table else self._graph.n
+        return _memory_for(rows, self._graph, rows * held * itemsize)
 
     def _subtract_potentials(
         self,

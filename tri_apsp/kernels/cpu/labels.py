@@ -43,43 +43,64 @@ def labels(tree, weights, touched, begins, missing, x):
 
 
 @kernel
-def by_depth(x, begins, lengths, missing, columns):
-    """columns[k, i] <- x[begins[i] + k], `missing` from lengths[i] on."""
-    for i in range(len(begins)):
-        for k in range(len(columns)):
-            columns[k, i] = x[begins[i] + k] if k < lengths[i] else missing
-
-
-@kernel
-def table(parents, depths, ends, up, begins, starts, down, before, missing, limit, d):
-    """d [starts, targets] <- the distances from each start to each target, `missing` beyond the
-    limit.
+def table(parents, depths, ends, starts, targets, up, down, least, d):
+    """d [starts, targets] <- min(d, up[s, k] + down[t, k]) at the depths k of common ancestors of s
+    and t, but for blocks of at least `least` sums, which are returned: [blocks, 6], each as begin
+    and end of its starts, targets and depths.
 
     Args:
         parents, depths, ends: [n], of the tree.
-        up, begins: the labels of the starts, and where each begins.
-        down: [height, targets], those of the targets, whose positions ascend.
-        before: [n + 1], the number of targets before each position.
+        starts, targets: positions, ascending. The subtree of a position has a range of each, whose
+            pairs have common ancestors from the root to that position.
+        up, down: [starts, height] and [targets, height], their labels.
     """
-    path = np.empty(len(down) + 1, np.int32)
-    for s in range(len(starts)):
-        row, p = d[s], starts[s]
-        row[:] = missing
-        depth = depths[p]
-        for k in range(depth, -1, -1):
-            path[k] = p
-            p = parents[p]
-        for k in range(depth + 1):
-            first, end = before[path[k]], before[ends[path[k]]]
-            if first == end:
-                break  # the subtrees of deeper ones are parts of this
-            own = up[begins[s] + k]
-            if own < missing:
-                others = down[k]
-                for t in range(first, end):  # LLVM vectorizes this loop
-                    row[t] = min(row[t], own + others[t])
-        for t in range(len(row)):
-            row[t] = row[t] if row[t] <= limit else missing
+    blocks, count = np.empty((2 * (len(starts) + len(targets)), 6), np.int64), 0
+    # Ranges of starts and targets below one position, and the depth of its children. They share no
+    # start.
+    stack, left = np.empty((len(starts) + 1, 5), np.int64), 1
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, len(starts), 0
+    stack[0, 3], stack[0, 4] = len(targets), 0
+    while left:
+        left -= 1
+        s, s_end, t = stack[left, 0], stack[left, 1], stack[left, 2]
+        t_end, depth = stack[left, 3], stack[left, 4]
+        while s < s_end and t < t_end:
+            # The next child p, with its ranges up to s_next and t_next.
+            first = min(starts[s], targets[t])
+            p = first
+            while depths[p] > depth:
+                p = parents[p]
+            # What lies at the position above has no further ancestor.
+            end = ends[p] if depths[p] == depth else p + 1
+            s_next, t_next = s, t
+            while s_next < s_end and starts[s_next] < end:
+                s_next += 1
+            while t_next < t_end and targets[t_next] < end:
+                t_next += 1
+            if s < s_next and t < t_next and depths[p] == depth:
+                # The deepest common ancestor of all in both ranges.
+                last = max(starts[s_next - 1], targets[t_next - 1])
+                p = first
+                while ends[p] <= last:
+                    p = parents[p]
+                deep = depths[p] + 1
+                if (s_next - s) * (t_next - t) * (deep - depth) >= least:
+                    block = blocks[count]
+                    block[0], block[1], block[2], block[3] = s, s_next, t, t_next
+                    block[4], block[5] = depth, deep
+                    count += 1
+                else:
+                    for i in range(s, s_next):
+                        for j in range(t, t_next):
+                            best = d[i, j]
+                            for k in range(depth, deep):
+                                best = min(best, up[i, k] + down[j, k])
+                            d[i, j] = best
+                below = stack[left]
+                below[0], below[1], below[2], below[3], below[4] = s, s_next, t, t_next, deep
+                left += 1
+            s, t = s_next, t_next
+    return blocks[:count]
 
 
 @inner
