@@ -74,6 +74,7 @@ class SweepsContract:
     device: ClassVar[str]
     side: ClassVar[int]
     in_shared_memory: ClassVar[bool | None] = None
+    table_tile: ClassVar[dict[str, int]] = module._TABLE_TILE
     dtypes: ClassVar[tuple[torch.dtype, ...]] = SPARSE_DTYPES
 
     def graphs(self, dtype: torch.dtype) -> dict[str, SparseGraph]:
@@ -140,6 +141,20 @@ class SweepsContract:
             sources = torch.arange(n)
             np.testing.assert_array_equal(finite(sweeps.rows(sources, INF)), expected)
             np.testing.assert_array_equal(finite(sweeps.table_to(sources)(sources, INF)), expected)
+
+    def test_tables_of_many_tiles(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Those beside the diagonal and on it, of ends that repeat, within a limit."""
+        monkeypatch.setattr(module, "_TABLE_TILE", self.table_tile)
+        random = np.random.default_rng(9)
+        for dtype in self.dtypes:
+            for name, graph in self.graphs(dtype).items():
+                sweeps, expected, n = self.sweeps(graph), expected_rows(graph), graph.n
+                s, t = (torch.from_numpy(random.integers(0, n, k)) for k in (n // 2 + 1, n + 3))
+                near = expected[np.ix_(s.numpy(), t.numpy())]
+                near[near > 900] = INF
+                table = sweeps.table_to(t)
+                np.testing.assert_array_equal(finite(table(s, 900)), near, err_msg=name)
+                assert table(s[:0], 900).shape == (0, n + 3)
 
     @pytest.mark.parametrize("from_source", [False, True])
     def test_totals_and_amounts(self, from_source: bool) -> None:
@@ -235,6 +250,7 @@ class TestInDeviceMemory(SweepsContract):
 )
 class TestInterpreted(SweepsContract):
     device, side, dtypes = "cpu", 4, (torch.float32, torch.int64)
+    table_tile: ClassVar[dict[str, int]] = {"BLOCK_M": 4, "BLOCK_N": 8, "DEPTHS": 2}
 
     def graphs(self, dtype: torch.dtype) -> dict[str, SparseGraph]:
         """All but the grid whose directions weigh the same: the tree is symmetric too."""

@@ -30,6 +30,8 @@ pytestmark = needs_disassembler
 PROGRAMS = {
     "portable product": 2,
     "nvidia product": 2,
+    "elimination table float32": 2,
+    "elimination table float32 100": 1,
     "shared value_range": _PROGRAMS_PER_UNIT,
     "shared initial_matrix": _PROGRAMS_PER_UNIT,
     "shared bellman_ford": 4,
@@ -364,6 +366,15 @@ def _sparse(case: Case, variant: Variant, compiled: Compiled) -> None:
         loop = compiled.main_loop()
         assert loop["LDG"] == 3 * loop["FADD"] > 0
         assert loop["MUFU"] == 0
+
+
+@checks("elimination")
+def _table(case: Case, variant: Variant, compiled: Compiled) -> None:
+    """A sum of a table takes an add, a minimum, and a share of the loads and paths of its tile."""
+    if case == ("table", torch.float32, 90):
+        sums, loop = values_of(variant, "BLOCK_M", "BLOCK_N", "DEPTHS"), compiled.main_loop()
+        assert loop["FADD"] == loop["FMNMX"] == sums
+        assert loop.total() <= 3 * sums
 
 
 @checks("nvidia sweep")

@@ -365,7 +365,7 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     return _variant(kernel, dtype, capability, constants, **types)
 
 
-SWEEP_KERNELS = ("climb", "sweep", "rows", "predecessors", "table", "pairs")
+SWEEP_KERNELS = ("climb", "sweep", "rows", "predecessors", "table", "table overlaps", "pairs")
 """The kernels of graphs with an elimination tree, but the sweep in Gluon."""
 
 SWEEP_MODES = ("rows", "totals", "within")
@@ -379,20 +379,26 @@ def _sweep_types(mode: str, dtype: torch.dtype) -> dict[str, str]:
     vertices = (
         *("path", "positions", "depths", "parents", "vertices", "order", "sources"),
         *("targets", "reached", "records", "tasks", "preloads", "pred", "not_closer"),
-        *("ancestor_depths", "up_path", "up_depths", "down_path", "down_depths"),
+        *("ancestor_depths", "up_path", "up_depths", "down_path", "down_depths", "starts", "ends"),
     )
     types = {f"{name}_ptr": "*i32" for name in vertices}
     is_float = mode == "within" or dtype.is_floating_point
     sums = "*fp64" if is_float else "*i64"
-    return types | {"offsets_ptr": "*i64", "sums_ptr": sums, "amounts_ptr": "*fp64"}
+    types |= dict.fromkeys(("offsets_ptr", "rows_ptr", "columns_ptr"), "*i64")
+    return types | {"sums_ptr": sums, "amounts_ptr": "*fp64"}
 
 
 def elimination(name: str, dtype: torch.dtype, capability: int) -> Variant:
-    """The kernel of that name, of those of graphs with an elimination tree; the sweep of totals."""
+    """The kernel of that name, of those of graphs with an elimination tree; the sweep of totals,
+    and of a table the tiles beside the diagonal, or with "overlaps" those on it.
+    """
+    name, _, overlaps = name.partition(" ")
     kernel = getattr(sweep_kernels, f"_{name}_kernel")
     constants = sweeps_on_gpu.kernel_constants(name, dtype, wide=dtype.itemsize == 8)
     if name == "sweep":
         constants |= {"MODE": "totals", "CLAMPS": False, "PRELOADS": False}
+    if name == "table":
+        constants["OVERLAPS"] = bool(overlaps)
     return _variant(kernel, dtype, capability, constants, **_sweep_types("totals", dtype))
 
 

@@ -15,7 +15,7 @@ from tri_apsp.graphs import generate
 from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.semirings import largest_distance
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
-from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.run import SparseSolver, run
 from tri_apsp.sparse.settle import settle
 
 SOURCES, TARGETS = [7, 0, 7], [5, 60, 5, 1]
@@ -41,6 +41,19 @@ def test_targets(name: str, method: str, dtype: torch.dtype) -> None:
     assert torch.equal(found.distances, expected[SOURCES][:, many])
     one = tri_apsp.shortest_paths(weights, sources=7, targets=5, method=method).distances
     assert one.tolist() == [[expected[7, 5].item()]]
+
+
+def test_a_table_is_solved_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the whole graph, of which only ten are held at a time, are not needed."""
+    monkeypatch.setattr("tri_apsp.sparse.plan._PER_BLOCK", 10 * 1600)
+    graph = tri_apsp.prepare(sparse_graph(generate("grid", 1600, seed=1), dtype=torch.int32))
+    sources, targets = torch.arange(0, 1600, 3), torch.arange(20)
+    plan = plan_sparse(graph, reason="a test", sources=sources, targets=targets)
+    fractions = list[float]()
+    found = run(graph, plan, progress=fractions.append)
+    assert fractions == [1.0]
+    expected = tri_apsp.shortest_paths(graph, sources=sources).distances
+    assert torch.equal(found.distances, expected[:, targets])
 
 
 def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -42,7 +42,7 @@ _CLIMB_EDGES, _DENSE = (32, 128), 8
 # Tiles of the kernels of rows, predecessors, tables and pairs.
 _ROWS_TILE = {"VERTICES": 64, "LANES": 64}
 _PREDECESSORS_TILE = {"VERTICES": 32, "LANES": 32, "num_warps": 4}
-_TABLE_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "GROUP_M": 8}
+_TABLE_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "DEPTHS": 4, "num_warps": 8}
 _PAIRS_TILE = {"PAIRS": 16, "DEPTHS": 32}
 
 T = TypeVar("T")
@@ -263,31 +263,35 @@ class GpuSweeps(Sweeps):
         return max(64, budget // column // 64 * 64)
 
     def table_to(self, targets: torch.Tensor) -> Callable[[torch.Tensor, float], torch.Tensor]:
-        return lambda sources, limit: self._table(sources, targets, limit)
-
-    def _table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
-        m, n = len(sources), len(targets)
-        size = m * n * self._dtype.itemsize
-        what, limits = f"a table of {m} x {n} distances", self._limits_of(limit)
-        with current(self.device), memory_for(what, size, self.device, "take fewer vertices"):
-            out = torch.empty(m, n, dtype=self._dtype, device=self.device)
         with current(self.device):
-            up, down = self._positions_of(sources), self._positions_of(targets)
-            for row, x, x_path in self._label_blocks(up, from_source=True, share=0.25):
-                x, x_path, x_depths = x.mT.contiguous(), x_path.mT.contiguous(), self._depths(up)
-                for column, y, y_path in self._label_blocks(down, from_source=False, share=0.25):
-                    y, y_path = y.mT.contiguous(), y_path.mT.contiguous()
-                    part = out[row : row + x.shape[1], column : column + y.shape[1]]
-                    tiles = -(-part.shape[0] // _TABLE_TILE["BLOCK_M"])
-                    tiles *= -(-part.shape[1] // _TABLE_TILE["BLOCK_N"])
-                    self._launch(
-                        "table",
-                        tiles,
-                        1,
-                        [part, x, x_path, x_depths[row:], y, y_path, self._depths(down)[column:]],
-                        [limits, *part.shape, n],
-                    )
-        return out
+            ends, columns = self._positions_of(targets).sort()
+        step = self._lanes_together(0.25)
+
+        @lru_cache(maxsize=1)  # with one block of targets, its labels are made once
+        def down(first: int) -> tuple[torch.Tensor, torch.Tensor]:
+            return self._labels(ends[first : first + step], from_source=False)
+
+        def table(sources: torch.Tensor, limit: float) -> torch.Tensor:
+            m, n = len(sources), len(targets)
+            size = m * n * self._dtype.itemsize
+            what, limits = f"a table of {m} x {n} distances", self._limits_of(limit)
+            with current(self.device), memory_for(what, size, self.device, "take fewer vertices"):
+                out = torch.empty(m, n, dtype=self._dtype, device=self.device)
+            with current(self.device):
+                starts, rows = self._positions_of(sources).sort()
+                for row, *up in self._label_blocks(starts, from_source=True, share=0.25):
+                    for column in range(0, n, step):
+                        own = [rows[row:], starts[row:], *up, columns[column:], ends[column:]]
+                        height, width = len(up[0]), min(step, n - column)
+                        tiles = -(-height // _TABLE_TILE["BLOCK_M"])
+                        tiles *= -(-width // _TABLE_TILE["BLOCK_N"])
+                        sizes = [height, width, self._width, n]
+                        tensors = [out, *own, *down(column), limits]
+                        for overlaps in (False, True):
+                            self._launch("table", tiles, 1, tensors, sizes, OVERLAPS=overlaps)
+            return out
+
+        return table
 
     def pairs(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         out = torch.empty(len(sources), dtype=self._dtype, device=self.device)

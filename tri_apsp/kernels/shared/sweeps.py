@@ -19,7 +19,7 @@ shows the schedule that both read by an example.
 import triton
 import triton.language as tl
 
-from tri_apsp.kernels.portable.tiles import tile_of_program
+from tri_apsp.kernels.portable.tiles import rank_1_update
 
 
 @triton.jit(do_not_specialize=["width"])
@@ -305,49 +305,105 @@ def _predecessors_kernel(
 
 
 @triton.jit
+def _rank_k_update(acc, a, b, DEPTHS: tl.constexpr):
+    """Return the minimum of acc [M, N] and a[:, k] + b[:, k] for all k, for a [M, DEPTHS] and b
+    [N, DEPTHS], which are split in halves down to single columns as in kernels.portable.tiles.
+    """
+    if DEPTHS == 1:
+        return rank_1_update(acc, tl.reshape(a, [a.shape[0]]), tl.reshape(b, [b.shape[0]]))
+    else:
+        a_even, a_odd = tl.split(tl.reshape(a, [a.shape[0], DEPTHS // 2, 2]))
+        b_even, b_odd = tl.split(tl.reshape(b, [b.shape[0], DEPTHS // 2, 2]))
+        acc = _rank_k_update(acc, a_even, b_even, DEPTHS // 2)
+        return _rank_k_update(acc, a_odd, b_odd, DEPTHS // 2)
+
+
+@triton.jit
+def _load_shared(labels_ptr, path_ptr, lanes, inside, k, shared, width, no_edge):
+    """Return labels [lanes, k], but no_edge where the path has another vertex than `shared` [k]."""
+    offs, mask = lanes[:, None] * width + k[None, :], inside[:, None] & (shared >= 0)[None, :]
+    labels = tl.load(labels_ptr + offs, mask=mask, other=no_edge)
+    path = tl.load(path_ptr + offs, mask=mask, other=-1)
+    return tl.where(path == shared[None, :], labels, no_edge)
+
+
+@triton.jit(do_not_specialize=["m", "n", "width", "stride"])
 def _table_kernel(
-    out_ptr,  # (m, n), of row stride `stride`
-    up_ptr,  # (width, m): the labels of the sources
-    up_path_ptr,  # int32 (width, m)
-    up_depths_ptr,  # int32 (m,)
-    down_ptr,  # (width, n): the labels of the targets
-    down_path_ptr,  # int32 (width, n)
-    down_depths_ptr,  # int32 (n,)
+    out_ptr,  # of row stride `stride`
+    rows_ptr,  # int64 (m,): the row of each source
+    starts_ptr,  # int32 (m,): the positions of the sources, ascending
+    up_ptr,  # (m, width): their labels
+    up_path_ptr,  # int32 (m, width)
+    columns_ptr,  # int64 (n,): the column of each target
+    ends_ptr,  # int32 (n,): the positions of the targets, ascending
+    down_ptr,  # (n, width): their labels
+    down_path_ptr,  # int32 (n, width)
     limits_ptr,  # (3,): no_edge, the largest value that counts as a distance, and 0
     m,
     n,
+    width,
     stride,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
-    GROUP_M: tl.constexpr,
+    DEPTHS: tl.constexpr,
+    OVERLAPS: tl.constexpr,  # which of the tiles are written
 ):
-    """out[s, t] <- min of up[k, s] + down[k, t] for depths k at which both paths have the same
-    vertex; no_edge beyond the limit. A program owns a tile.
+    """out[rows[s], columns[t]] <- min of up[s, k] + down[t, k] for depths k at which both paths
+    have the same vertex; no_edge beyond the limit. A program owns a tile.
+
+    A subtree is a range of positions. So where all sources of a tile come before all targets, or
+    after them, the common vertices of any pair are some of those of the two in the middle:
+
+        position  3 s   5 s   6 s | 7 t   9 t      # paths to 6 and 7 begin with the vertices p[k]
+        out[s, t] = min of up[s, k] + down[t, k] for k at which both paths have p[k]
+
+    The few other tiles overlap the diagonal. There the paths of each source and each target are
+    compared, by a launch of its own, since that takes more registers.
     """
-    # Program id to tile, and the greatest depth of its sources and of its targets.
-    pid_m, pid_n = tile_of_program(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
-    s, t = pid_m * BLOCK_M + tl.arange(0, BLOCK_M), pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    # Program id to tile: programs of the same rows run together, and fill lines of the L2 cache.
+    tiles_n = tl.cdiv(n, BLOCK_N)
+    first_s, first_t = tl.program_id(0) // tiles_n * BLOCK_M, tl.program_id(0) % tiles_n * BLOCK_N
+    last_s, last_t = tl.minimum(first_s + BLOCK_M, m) - 1, tl.minimum(first_t + BLOCK_N, n) - 1
+    s, t = first_s + tl.arange(0, BLOCK_M), first_t + tl.arange(0, BLOCK_N)
     in_s, in_t = s < m, t < n
-    deepest_s = tl.max(tl.load(up_depths_ptr + s, mask=in_s, other=0))
-    deepest_t = tl.max(tl.load(down_depths_ptr + t, mask=in_t, other=0))
     no_edge = tl.load(limits_ptr)
-    up_ptrs, up_path_ptrs = up_ptr + s, up_path_ptr + s
-    down_ptrs, down_path_ptrs = down_ptr + t, down_path_ptr + t
-    # Main loop over depths, the same for both sides: a common ancestor has the same depth in both.
+    # The source and the target in the middle.
+    is_before = tl.load(starts_ptr + last_s) <= tl.load(ends_ptr + first_t)
+    is_after = tl.load(ends_ptr + last_t) <= tl.load(starts_ptr + first_s)
+    if (is_before | is_after) == OVERLAPS:
+        return
     best = tl.zeros([BLOCK_M, BLOCK_N], up_ptr.dtype.element_ty) + no_edge  # [BLOCK_M, BLOCK_N]
-    for _ in range(tl.minimum(deepest_s, deepest_t) + 1):
-        x = tl.load(up_ptrs, mask=in_s, other=no_edge)
-        y = tl.load(down_ptrs, mask=in_t, other=no_edge)
-        u = tl.load(up_path_ptrs, mask=in_s, other=-1)
-        v = tl.load(down_path_ptrs, mask=in_t, other=-1)
-        same = u[:, None] == v[None, :]
-        best = tl.minimum(best, tl.where(same, x[:, None] + y[None, :], no_edge))
-        up_ptrs += m
-        up_path_ptrs += m
-        down_ptrs += n
-        down_path_ptrs += n
+    if OVERLAPS:
+        # Loop over depths, the same for both sides: a common vertex has the same depth in both.
+        for k in range(width):
+            x = tl.load(up_ptr + s * width + k, mask=in_s, other=no_edge)
+            y = tl.load(down_ptr + t * width + k, mask=in_t, other=no_edge)
+            u = tl.load(up_path_ptr + s * width + k, mask=in_s, other=-1)
+            v = tl.load(down_path_ptr + t * width + k, mask=in_t, other=-1)
+            same = u[:, None] == v[None, :]
+            best = tl.minimum(best, tl.where(same, x[:, None] + y[None, :], no_edge))
+    else:
+        s_path_ptr = up_path_ptr + tl.where(is_before, last_s, first_s) * width
+        t_path_ptr = down_path_ptr + tl.where(is_before, first_t, last_t) * width
+        # The number of vertices that both paths share.
+        count = 0
+        for start in range(0, width, 128):
+            k = start + tl.arange(0, 128)
+            u = tl.load(s_path_ptr + k, mask=k < width, other=-1)
+            v = tl.load(t_path_ptr + k, mask=k < width, other=-1)
+            count += tl.sum(((u == v) & (u >= 0)).to(tl.int32))
+        # Main loop over their depths; x is [BLOCK_M, DEPTHS], y is [BLOCK_N, DEPTHS].
+        for depth in range(0, count, DEPTHS):
+            k = depth + tl.arange(0, DEPTHS)
+            shared = tl.load(s_path_ptr + k, mask=k < count, other=-1)  # [DEPTHS]
+            x = _load_shared(up_ptr, up_path_ptr, s, in_s, k, shared, width, no_edge)
+            y = _load_shared(down_ptr, down_path_ptr, t, in_t, k, shared, width, no_edge)
+            best = _rank_k_update(best, x, y, DEPTHS)
+    # Epilogue: the tile in the order of the call.
     best = tl.where(best <= tl.load(limits_ptr + 1), best, no_edge)
-    ptrs = out_ptr + s.to(tl.int64)[:, None] * stride + t[None, :]
+    row = tl.load(rows_ptr + s, mask=in_s, other=0)
+    column = tl.load(columns_ptr + t, mask=in_t, other=0)
+    ptrs = out_ptr + row[:, None] * stride + column[None, :]
     tl.store(ptrs, best, mask=in_s[:, None] & in_t[None, :])
 
 
