@@ -51,6 +51,7 @@ def check_distances(graph: SparseGraph, seed: int) -> None:
     for least in (1, 1 << 14):  # sums of a block of the table that is a product
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tri_apsp.elimination.cpu._LEAST_PRODUCT", least)
+            patch.setattr("tri_apsp.elimination.cpu._WIDTH", least + 3)
             table = sweeps.table_to(every(graph))(every(graph), largest)
         assert torch.equal(table, expected)
     i, j = torch.meshgrid(every(graph), every(graph), indexing="ij")
@@ -289,6 +290,8 @@ def test_pairs_with_and_without_an_order(
     expected = tri_apsp.shortest_paths(graph, sources=range(225), method="dijkstra").distances
     found = tri_apsp.paired_distances(prepared, sources.tolist(), targets.tolist())
     assert torch.equal(found, expected[sources, targets])
+    zones = sources % 30, targets % 20 + 100  # few vertices, of which a table is made
+    assert torch.equal(tri_apsp.paired_distances(prepared, *zones), expected[zones])
     if not shift:
         near = tri_apsp.paired_distances(prepared, sources.tolist(), targets.tolist(), limit=9)
         assert torch.equal(near, found.masked_fill(found > 9, no_edge(graph.dtype)))

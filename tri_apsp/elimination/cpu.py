@@ -25,6 +25,8 @@ _SINGLE_ROWS = 3
 _LABEL_VALUES = 1 << 28
 # Rows of a table, columns whose labels are made, and pairs, per task.
 _ROWS, _COLUMNS, _PAIRS = 256, 512, 1 << 12
+# The columns of a part of a table, whose distances from _ROWS sources fit the L2 cache.
+_WIDTH = 2048
 # Blocks of a table of at least this many sums are products, by as many rows at a time.
 _LEAST_PRODUCT, _PACKED_ROWS = 1 << 14, 96
 
@@ -180,7 +182,8 @@ class CpuSweeps(Sweeps):
             up = self._label_rows(own, elimination.upward)
             x = np.full((len(own), len(ends)), missing)
             of_tree = tree.parents, tree.depths, tree.ends
-            blocks = kernels.table(*of_tree, own, ends, up, down, _LEAST_PRODUCT, x)
+            sizes = _WIDTH, _LEAST_PRODUCT
+            blocks = kernels.table(*of_tree, own, ends, up, down, *sizes, x)
             for s, s_end, t, t_end, k, k_end in blocks.tolist():
                 product(
                     x[s:s_end, t:t_end],

@@ -19,6 +19,9 @@ from tri_apsp.sparse.run import SolvedRows, SparseSolver
 from tri_apsp.sparse.settle import settle
 from tri_apsp.value_checks import in_dtype, raise_unfit
 
+# A pair takes the time of at least this many distances of a table.
+_TABLE = 16
+
 
 def paired_distances(
     graph: GraphLike, sources: Vertices, targets: Vertices, *, limit: float | None = None
@@ -60,9 +63,14 @@ def paired_distances(
     if not len(starts):
         return torch.empty(0, dtype=given.dtype, device=given.device)
     solver, rows, of_pair, columns = _solver(given, starts, ends, limit=limit)
-    if solver.direct_sweeps is not None:
-        farthest = float("inf") if limit is None else limit
-        distances = solver.direct_sweeps.pairs(starts, ends, farthest)
+    if (sweeps := solver.direct_sweeps) is not None:
+        farthest, different = float("inf") if limit is None else limit, solver.plan.targets
+        assert different is not None
+        if len(solver.sources) * len(different) <= _TABLE * len(starts):
+            table = sweeps.table_to(different)(solver.sources, farthest)
+            distances = table[of_pair.to(table.device), columns.to(table.device)]
+        else:
+            distances = sweeps.pairs(starts, ends, farthest)
         distances, unfit = in_dtype(distances, given.dtype)
         raise_unfit(unfit, given.dtype)
         return distances

@@ -43,7 +43,7 @@ def labels(tree, weights, touched, begins, missing, x):
 
 
 @kernel
-def table(parents, depths, ends, starts, targets, up, down, least, d):
+def table(parents, depths, ends, starts, targets, up, down, width, least, d):
     """d [starts, targets] <- min(d, up[s, k] + down[t, k]) at the depths k of common ancestors of s
     and t, but for blocks of at least `least` sums, which are returned: [blocks, 6], each as begin
     and end of its starts, targets and depths.
@@ -53,13 +53,17 @@ def table(parents, depths, ends, starts, targets, up, down, least, d):
         starts, targets: positions, ascending. The subtree of a position has a range of each, whose
             pairs have common ancestors from the root to that position.
         up, down: [starts, height] and [targets, height], their labels.
+        width: the targets of one part of the table after another, whose distances fit a cache.
     """
-    blocks, count = np.empty((2 * (len(starts) + len(targets)), 6), np.int64), 0
-    # Ranges of starts and targets below one position, and the depth of its children. They share no
-    # start.
-    stack, left = np.empty((len(starts) + 1, 5), np.int64), 1
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, len(starts), 0
-    stack[0, 3], stack[0, 4] = len(targets), 0
+    parts = (len(targets) + width - 1) // width
+    blocks, count = np.empty((2 * (parts * len(starts) + len(targets)), 6), np.int64), 0
+    # Ranges of starts and targets below one position, and the depth of its children. Those of one
+    # part share no start.
+    stack, left = np.empty((parts + len(starts), 5), np.int64), parts
+    for i in range(parts):
+        end = len(targets) - i * width
+        stack[i, 0], stack[i, 1], stack[i, 2] = 0, len(starts), max(0, end - width)
+        stack[i, 3], stack[i, 4] = end, 0
     while left:
         left -= 1
         s, s_end, t = stack[left, 0], stack[left, 1], stack[left, 2]
