@@ -187,7 +187,16 @@ def test_prepared_graphs_of_a_gpu_that_is_not_here(
     entries = json.loads((folder / "manifest.json").read_text())
     assert [entry["device"] for entry in entries] == ["cpu", "sm_80"]
     names = {path.name for path in folder.rglob("__grp__*")}
-    for kernel in ("sweep", "table", "pairs", "pull_rows", "tight", "push", "small_graphs"):
+    for kernel in (
+        "sweep",
+        "table",
+        "pairs",
+        "pull_rows",
+        "tight",
+        "push",
+        "small_graphs",
+        "search_lists",
+    ):
         assert f"__grp___{kernel}_kernel.json" in names
 
 

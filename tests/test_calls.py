@@ -311,3 +311,12 @@ def test_many_shapes_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (2, 5, 5)])
+def test_a_plan_for_edges_of_bool(shape: tuple[int, ...]) -> None:
+    edges = torch.rand(shape, generator=torch.Generator().manual_seed(0)) < 0.4
+    plan = tri_apsp.select(edges)
+    for given in (edges, ~edges):
+        expected = tri_apsp.shortest_paths(given).distances
+        assert torch.equal(plan.run(given).distances, expected)

@@ -134,7 +134,7 @@ class PlanRunner(NamedTuple):
                 )
             request.check_out()
             if isinstance(plan, DensePlan):
-                plan = planning.dense_plan(request)  # which may solve in `out`
+                plan = planning.ready_plan(request).plan  # which may solve in `out`
         return solve(request, plan=plan)
 
 
@@ -147,12 +147,13 @@ def select(request: Request, *, read_values: bool, directed: bool) -> Plan:
     assert weights is not None
     sizes = None if request.batch is None else request.batch.sizes
     sizes = None if sizes is None else sizes.clone()
-    is_plain = isinstance(plan, DensePlan)
-    base = planning.dense_plan(dataclasses.replace(request, out=None)) if is_plain else plan
-    is_whole = request.sources is None and request.labels is None and not request.unused_devices
-    ready = None
-    if isinstance(base, DensePlan) and is_whole and not request.options.overwrite:
-        ready = planning.ReadyPlan(base)
+    base, ready = plan, None
+    if isinstance(plan, DensePlan):
+        known = planning.ready_plan(dataclasses.replace(request, out=None))
+        is_whole = request.sources is None and request.labels is None and not request.unused_devices
+        # Weights of bool are converted.
+        is_plain = is_whole and not request.options.overwrite and weights.dtype == request.dtype
+        base, ready = known.plan, known if is_plain else None
     request = dataclasses.replace(request, weights=None, batch=None, out=None)
     runner = PlanRunner(request, sizes, base, ready, _layout(weights))
     plan = dataclasses.replace(plan)  # that of the table is shared

@@ -35,7 +35,7 @@ def needs_operation(*tensors: Any) -> bool:
             or functorch.is_legacy_batchedtensor(tensor)
             or functorch.is_functorch_wrapped_tensor(tensor)
             or tensor.is_neg()
-            or (forward_ad._current_level >= 0 and has_tangent(tensor))
+            or has_tangent(tensor)
         ):
             return True
     return False
@@ -64,7 +64,7 @@ def has_tangent(*tensors: Any) -> bool:
     while torch.compile traces.
     """
     # Outside of every level, torch has cleared all tangents.
-    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+    if forward_ad._current_level < 0 or torch.compiler.is_compiling():
         return False
     return any(isinstance(x, torch.Tensor) and _is_dual(x) for x in tensors)
 

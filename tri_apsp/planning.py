@@ -39,10 +39,8 @@ _TOO_LARGE = "no dense matrix fits the memory"
 
 
 class ReadyPlan:
-    """The plan of dense weights of one layout, with what earlier solves by it have made.
-
-    Attributes:
-        plan: for weights of any values, in new memory.
+    """The plan of dense weights of one layout and any values, with what earlier solves by it have
+    made.
     """
 
     def __init__(self, plan: DensePlan) -> None:
@@ -71,7 +69,7 @@ class ReadyPlan:
                 if result is not None:
                     return result
             batch = dataclasses.replace(as_batch(graph), sizes=sizes)
-            result = dense.run(batch, self.plan, out=_as_matrices(out))
+            result = dense.run(batch, self.plan, out=_as_matrices(out), solver=self._solver)
         except DistanceRangeError:
             return None
         return result if out is None else _placed(result, out)
@@ -107,7 +105,7 @@ def _plan_of(request: Request) -> Plan:
             request.weights, request.offsets, request.method, request.config, request.options
         )
     reason = _reason_for_sparse(request)
-    return dense_plan(request) if reason is None else _sparse_plan(request, reason)
+    return ready_plan(request).plan if reason is None else _sparse_plan(request, reason)
 
 
 def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Result:
@@ -193,7 +191,7 @@ def select(request: Request, *, read_values: bool = False) -> Plan:
     graph, is_dense = request.graph, request.batch is not None
     is_shared = len(request.devices) > 1
     if is_dense and not (read_values or request.needs_sparse or is_shared):
-        return _explained(request, dense_plan(request))
+        return _explained(request, ready_plan(request).plan)
     plan = plan_of(request)
     if not isinstance(plan, DensePlan):
         return plan
@@ -219,7 +217,7 @@ def _without_padding(batch: DenseBatch) -> torch.Tensor:
     return weights
 
 
-def dense_plan(request: Request) -> DensePlan:
+def ready_plan(request: Request) -> ReadyPlan:
     """Return the plan for dense weights whose values are not read: that of an earlier call, if
     there was one.
     """
@@ -239,7 +237,7 @@ def dense_plan(request: Request) -> DensePlan:
         if len(_PLANS) >= _MAX_PLANS:
             _PLANS.clear()
         known = _PLANS[key] = ReadyPlan(plan)
-    return known.plan
+    return known
 
 
 def known_plan(

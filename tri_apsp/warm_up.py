@@ -141,6 +141,9 @@ def _solve(
     if shape[-1] > 1 and shape[0]:
         weights[..., 0, -1] = -1
         solve_this()
+    if predecessors and shape[-1] > 1 and shape[0]:  # a cycle of weight 0 needs another search
+        weights[..., 0, -1] = weights[..., -1, 0] = 0
+        solve_this()
 
 
 def _sparse_steps(

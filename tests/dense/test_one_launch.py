@@ -30,8 +30,8 @@ class BySign(CpuEngine):
     def solves_by_sign(cls, weights: torch.Tensor) -> bool:
         return True
 
-    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
-        solve = super().one_launch(weights, check=check)
+    def queue_solve_of(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+        solve = super().queue_solve_of(weights, check=check)
 
         def queue(
             weights: torch.Tensor, sizes: torch.Tensor | None

@@ -188,8 +188,8 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
         sizes = torch.arange(batch, device="cuda") * 7 % (n + 1) if padded else None
         engine = engines.make(engines.MatrixSpec(n, dtype, weights.device, False, sizes), CONFIG)
         for given in (weights, torch.stack((weights, weights - 99), dim=-1)[..., 0]):
-            expected, report = TritonEngine.one_launch(engine, given)(given, sizes)  # type: ignore[arg-type]
-            distances, own = engine.one_launch(given)(given, sizes)
+            expected, report = TritonEngine.queue_solve_of(engine, given)(given, sizes)  # type: ignore[arg-type]
+            distances, own = engine.queue_solve_of(given)(given, sizes)
             for x in (distances, expected):
                 assert x.is_contiguous()
             assert ((distances == expected) | (distances >= beyond) & (expected >= beyond)).all()
@@ -218,7 +218,7 @@ def test_solves_side_by_side() -> None:
         engines.make(engines.MatrixSpec(w.shape[1], w.dtype, w.device, False), CONFIG)
         for w in graphs
     ]
-    solved = [engine.one_launch(w)(w, None) for engine, w in zip(made, graphs, strict=True)]
+    solved = [engine.queue_solve_of(w)(w, None) for engine, w in zip(made, graphs, strict=True)]
     for w, (distances, report) in reversed(list(zip(graphs, solved, strict=True))):
         weights, found = report.read()
         assert weights.highest_below == w[w.isfinite()].max()

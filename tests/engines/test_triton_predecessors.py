@@ -311,6 +311,19 @@ class TestTermsOfAProductInterpreted:
         assert small_predecessors(weights, distances, None, relative) is None
         assert small_predecessors(weights[:1], distances[:1], None, relative) is not None
 
+    def test_pairs_without_a_term_interpreted(self) -> None:
+        """Integers below no_edge that no path explains, as unchecked negative weights leave them:
+        what lies beside the tensors is not read.
+        """
+        memory = torch.full((2, 20), tri_apsp.no_edge(torch.int32), dtype=torch.int32)
+        weights, distances = (row[2:11].view(1, 3, 3) for row in memory)
+        weights[0, 2, 0] = -5
+        distances[0, 0, 0] = distances[0, 1, 1] = distances[0, 2, 2] = 0
+        distances[0, 1, 0] -= 5
+        for beside in (-100, 0, 100):
+            memory[:, :2] = memory[:, 11:] = beside
+            assert small_predecessors(weights, distances, None, 0) is None
+
     def test_a_cycle_of_weight_0_interpreted(self) -> None:
         for dtype, zero in ((torch.int32, 0), (torch.float32, 0), (torch.float32, 1e-9)):
             weights = torch.full((2, 6, 6), tri_apsp.no_edge(dtype), dtype=dtype)

@@ -74,7 +74,7 @@ def test_graphs_that_one_closure_solves_are_one_launch(
     launched: list[str], batch: int, n: int, kernels: list[str]
 ) -> None:
     weights = matrix(n, batch=batch)
-    engine(n).one_launch(weights)(weights, None)
+    engine(n).queue_solve_of(weights)(weights, None)
     assert launched == kernels
 
 

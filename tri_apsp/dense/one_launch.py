@@ -1,13 +1,14 @@
-"""Solves in one launch: what depends on the layout of weights alone is done once, and kept with the
-plan of calls alike.
+"""Solves in one launch: what depends only on the layout of the weights is done once, and kept in
+the table of plans.
 """
 
 import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import DenseBatch
+from tri_apsp.dense.negative_diagonal import Attempt
 from tri_apsp.dense.plan import DensePlan
-from tri_apsp.dense.verification import verdict, verify
+from tri_apsp.dense.verification import decided_by_ranges, verify
 from tri_apsp.device import current
 from tri_apsp.engines import Engine, MakeEngine, MatrixSpec
 from tri_apsp.engines.base import QueueSolve
@@ -45,17 +46,12 @@ class OneLaunchSolver:
         engine_type = engines.type_of(plan.engine)
         self._by_sign = self._check and engine_type.solves_by_sign(weights)
         self._queues: dict[bool, QueueSolve] = {
-            nonnegative: self.engine(sizes, nonnegative).one_launch(weights, check=self._check)
+            nonnegative: self._engine(sizes, nonnegative).queue_solve_of(weights, check=self._check)
             for nonnegative in ((True, False) if self._by_sign else (False,))
         }
         size = plan.matrices * weights.numel() * weights.itemsize
         is_plain = plan.options.negative_cycles == "raise"
         self._is_quick = is_plain and is_small(size, weights.device)
-
-    def engine(self, sizes: torch.Tensor | None, nonnegative: bool) -> Engine:
-        """Return the engine for values of which none is negative, or of any sign."""
-        spec = MatrixSpec(self._n, self._dtype, self._device, nonnegative, sizes)
-        return self._make(spec, self._plan.config)
 
     def result(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> Result | None:
         """Return the result; None: a negative cycle or a lack of memory needs more than this.
@@ -65,57 +61,58 @@ class OneLaunchSolver:
             sizes: checked.
 
         Raises:
-            As solve.
+            As attempt.
         """
         if not self._is_quick:
             return None
         with current(self._device):
             try:
-                distances, checked, is_negative = self.solve(weights, sizes)
-                if is_negative:
-                    return None
-                found = None
-                if self._plan.options.predecessors:
-                    found = self._predecessors(weights, sizes, distances, checked)
+                solved = self.attempt(weights, sizes)
             except (torch.OutOfMemoryError, MemoryError):
                 return None
-        plan = self._plan
+        if solved.is_negative:
+            return None
+        return Result(solved.distances, solved.plan, solved.predecessors)
+
+    def attempt(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> Attempt:
+        """Solve once; see `result` for the arguments.
+
+        Raises:
+            InputError, DistanceRangeError: as check_graphs and verify.
+        """
+        distances, checked, is_negative = self._solve(weights, sizes)
+        plan, found = self._plan, None
         if checked is not None and checked.lowest < 0:
             plan = plan.for_any_sign()
-        return Result(distances, plan, found)
+        if plan.options.predecessors and not is_negative:
+            batched = weights.dim() == 3
+            batch = DenseBatch(weights if batched else weights[None], batched, sizes)
+            engine = self._engine(sizes, checked is not None and checked.lowest >= 0)
+            matrices = distances if batched else distances[None]
+            found = find_predecessors(batch, matrices, checked, engine)
+            found = found if batched else found[0]
+        return Attempt(distances, is_negative, found, plan)
 
-    def _predecessors(
-        self,
-        weights: torch.Tensor,
-        sizes: torch.Tensor | None,
-        distances: torch.Tensor,
-        checked: ValueRange | None,
-    ) -> torch.Tensor:
-        batched = weights.dim() == 3
-        if not batched:
-            weights, distances = weights[None], distances[None]
-        engine = self.engine(sizes, checked is not None and checked.lowest >= 0)
-        batch = DenseBatch(weights, batched, sizes)
-        found = find_predecessors(batch, distances, checked, engine)
-        return found if batched else found[0]
+    def _engine(self, sizes: torch.Tensor | None, nonnegative: bool) -> Engine:
+        """Return the engine for values of which none is negative, or of any sign."""
+        spec = MatrixSpec(self._n, self._dtype, self._device, nonnegative, sizes)
+        return self._make(spec, self._plan.config)
 
-    def solve(
+    def _solve(
         self, weights: torch.Tensor, sizes: torch.Tensor | None
     ) -> tuple[torch.Tensor, ValueRange | None, bool]:
         """Return the distances of graphs that one closure solves; with a check, for which the host
         blocks, the value range of the weights and whether a diagonal value is negative.
 
-        On invalid values the result of the kernel is meaningless, which costs less than blocking
-        for a check before it. It is meaningless too where an engine solves by sign and a negative
-        weight was not expected: then the graphs are solved again.
-
-        Raises:
-            InputError, DistanceRangeError: as check_graphs and verify.
+        Results for invalid values are discarded, which is cheaper than to block before the solve.
+        So are those of an engine that solves by sign where a negative weight was not expected: the
+        graphs are solved again.
         """
         nonnegative = self._by_sign and not _expects_negative(weights)
         distances, pending = self._queues[nonnegative](weights, sizes)
-        if pending is None or not self._check:
+        if not self._check:
             return distances, None, False
+        assert pending is not None
         weights_range, found = pending.read()
         checked = check_graphs(weights, sizes, weights_range)
         is_negative = checked.lowest < 0
@@ -126,9 +123,9 @@ class OneLaunchSolver:
             distances, pending = self._queues[False](weights, sizes)
             assert pending is not None
             _, found = pending.read()
-        is_fine = verdict(self._dtype, checked, found)
+        is_fine = decided_by_ranges(self._dtype, checked, found)
         if is_fine is None:
-            engine = self.engine(sizes, False)
+            engine = self._engine(sizes, False)
             matrices = distances if distances.dim() == 3 else distances[None]
             is_fine = verify(matrices, checked, engine, engine.closure, found=found)
         return distances, checked, not is_fine

@@ -137,7 +137,7 @@ def plan_with(
     one_launch = (
         _is_one_block(method, config, batch.n)
         and not options.overwrite
-        and engine_type.can_queue_solve(weights, batch.sizes, check=options.check)
+        and engine_type.can_solve_in_one_launch(weights, batch.sizes, check=options.check)
     )
     in_out = out is not None and not one_launch and engine_type.can_start_in(out)
     matrices = (0 if in_place or in_out else 1) + implementation.workspace

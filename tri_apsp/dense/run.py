@@ -50,6 +50,7 @@ def run(
     out: torch.Tensor | None = None,
     progress: Progress | None = None,
     make: MakeEngine = engines.make,
+    solver: OneLaunchSolver | None = None,
 ) -> Result:
     """Solve graphs; where a diagonal value becomes negative, find out why, and go on if that is
     possible.
@@ -62,6 +63,7 @@ def run(
         out: (batch, n, n), in which a plan with `in_out` solves.
         progress: receives the fraction done.
         make: makes the engine.
+        solver: of a plan in one launch, made for weights like these; None: a new one.
 
     Raises:
         As shortest_paths.
@@ -71,7 +73,7 @@ def run(
         allowance = None
         if sources is not None:
             batch, allowance = without_unreached(batch, sources, options.weight_error)
-        solved, first = _solve(batch, plan, out, progress, make), None
+        solved, first = _solve(batch, plan, out, progress, make, solver), None
         if solved.is_negative:
             solve_once = partial(_solve, plan=plan, out=out, progress=progress, make=make)
             attempts = DenseAttempts(batch, solve_once, solved, allowance)
@@ -97,58 +99,53 @@ def _solve(
     out: torch.Tensor | None,
     progress: Progress | None,
     make: MakeEngine,
+    solver: OneLaunchSolver | None = None,
 ) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
-    options, make_engine = plan.options, partial(_engine, batch, make)
     if plan.way == "one launch":
-        solver = OneLaunchSolver(plan, batch.weights, batch.sizes, make)
-        distances, checked, is_negative = solver.solve(batch.weights, batch.sizes)
-        if checked is not None and checked.lowest < 0:
-            plan = plan.for_any_sign()
-        if is_negative:
-            return Attempt(distances, True, None, plan)
-        engine = solver.engine(batch.sizes, checked is not None and checked.lowest >= 0)
-    else:
-        if options.check and batch.sizes is not None:
-            check_size_values(batch.sizes, batch.n)
-        matrix, read_values = stage(
-            batch,
-            engines.type_of(plan.engine),
-            into=out if plan.in_out else None,
-            in_place=plan.in_place,
-            check=options.check,
-            matrices=2 + plan.implementation.workspace,
-        )
-        n = batch.n  # staging may have added vertices
-        distances = matrix if matrix.shape[-1] == n else matrix[:, :n, :n]
-        # Edges are counted while a GPU reads the values, before it is known whether one is
-        # negative.
-        pending = queue_edges_per_vertex(plan, distances) if options.check else None
-        engine = make_engine(plan, matrix, plan.nonnegative)
-        # Before the values, which may be invalid: reading the count frees its result buffer.
-        edges_per_vertex = None if pending is None else pending()
-        checked = read_values()
-        if checked is not None and checked.lowest < 0:
-            plan = plan.for_any_sign()
-            engine = make_engine(plan, matrix, False)
-        elif checked is not None:
-            plan = plan.by_exponents(solve_threshold(edges_per_vertex, checked.highest_below))
-            engine = by_exponents(engine, plan.threshold)
-        compile_solve(batch, plan, matrix)
-        early = EarlyCheck(engine)
-        checks = early if checked is not None and checked.lowest < 0 else None
-        try:
-            method = plan.implementation
-            method.solve(matrix, engine, _observer(batch, plan, engine, checks, progress))
-            early.finish()
-        except NegativeDiagonalError:
-            return Attempt(distances, True, None, plan)
-        distances = distances if plan.in_place or plan.in_out else distances.contiguous()
-        del matrix, read_values  # frees a padded matrix before verification may allocate
-        if checked is not None and not verify(
-            distances, checked, engine, lambda closed: method.solve(closed, engine, Observer())
-        ):
-            return Attempt(distances, True, None, plan)
+        solver = solver or OneLaunchSolver(plan, batch.weights, batch.sizes, make)
+        return solver.attempt(batch.weights, batch.sizes)
+    options, make_engine = plan.options, partial(_engine, batch, make)
+    if options.check and batch.sizes is not None:
+        check_size_values(batch.sizes, batch.n)
+    matrix, read_values = stage(
+        batch,
+        engines.type_of(plan.engine),
+        into=out if plan.in_out else None,
+        in_place=plan.in_place,
+        check=options.check,
+        matrices=2 + plan.implementation.workspace,
+    )
+    n = batch.n  # staging may have added vertices
+    distances = matrix if matrix.shape[-1] == n else matrix[:, :n, :n]
+    # Edges are counted while a GPU reads the values, before it is known whether one is
+    # negative.
+    pending = queue_edges_per_vertex(plan, distances) if options.check else None
+    engine = make_engine(plan, matrix, plan.nonnegative)
+    # Before the values, which may be invalid: reading the count frees its result buffer.
+    edges_per_vertex = None if pending is None else pending()
+    checked = read_values()
+    if checked is not None and checked.lowest < 0:
+        plan = plan.for_any_sign()
+        engine = make_engine(plan, matrix, False)
+    elif checked is not None:
+        plan = plan.by_exponents(solve_threshold(edges_per_vertex, checked.highest_below))
+        engine = by_exponents(engine, plan.threshold)
+    compile_solve(batch, plan, matrix)
+    early = EarlyCheck(engine)
+    checks = early if checked is not None and checked.lowest < 0 else None
+    try:
+        method = plan.implementation
+        method.solve(matrix, engine, _observer(batch, plan, engine, checks, progress))
+        early.finish()
+    except NegativeDiagonalError:
+        return Attempt(distances, True, None, plan)
+    distances = distances if plan.in_place or plan.in_out else distances.contiguous()
+    del matrix, read_values  # frees a padded matrix before verification may allocate
+    if checked is not None and not verify(
+        distances, checked, engine, lambda closed: method.solve(closed, engine, Observer())
+    ):
+        return Attempt(distances, True, None, plan)
     found = find_predecessors(batch, distances, checked, engine) if options.predecessors else None
     return Attempt(distances, False, found, plan)
 

@@ -84,7 +84,7 @@ def verify(
     """
     if distances.numel() == 0:
         return True
-    known = None if found is None else verdict(distances.dtype, weights_range, found)
+    known = None if found is None else decided_by_ranges(distances.dtype, weights_range, found)
     if known is not None:
         return known
     negative = weights_range.lowest < 0
@@ -106,7 +106,9 @@ def verify(
     return True
 
 
-def verdict(dtype: torch.dtype, weights_range: ValueRange, found: ValueRange) -> bool | None:
+def decided_by_ranges(
+    dtype: torch.dtype, weights_range: ValueRange, found: ValueRange
+) -> bool | None:
     """Return what `verify` does, where the value ranges alone tell it; None: they do not.
 
     Raises:

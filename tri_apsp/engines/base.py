@@ -212,17 +212,17 @@ class Staging:
 QueueSolve = Callable[
     [torch.Tensor, torch.Tensor | None], tuple[torch.Tensor, PendingRanges | None]
 ]
-"""Queues a solve; see OneLaunch.one_launch.
+"""Queues a solve; see OneLaunch.queue_solve_of.
 
 Args:
-    weights: of the layout that the function was made for; of a batch of 1 also as (n, n). The
-        diagonal counts as 0 unless it is negative; what `sizes` leaves out is ignored. No value and
-        no size was checked.
+    weights: of the shape, strides, dtype and device of those that queue_solve_of was given; a batch
+        of 1 may also be (n, n). The diagonal counts as 0 unless it is negative; what `sizes` leaves
+        out is ignored. No value and no size was checked.
     sizes: (batch,), if the engine was made for some.
 
 Returns:
     The distances, a new contiguous tensor of the shape of the weights, for a negative weight
-    perhaps meaningless (see solves_by_sign). With `check` also two value ranges below no_edge: of
+    perhaps wrong (see solves_by_sign). With `check` also two value ranges below no_edge: of
     the weights, in which NaN may count as -inf, and a size outside [0, n] counts as the lowest
     value of the dtype; and of the distances with their diagonal.
 """
@@ -235,20 +235,20 @@ class OneLaunch(ABC):
 
     @classmethod
     @abstractmethod
-    def can_queue_solve(
+    def can_solve_in_one_launch(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
     ) -> bool:
-        """Return whether one_launch takes weights (batch, n, n) that one closure solves."""
+        """Return whether queue_solve_of takes weights (batch, n, n) that one closure solves."""
 
     @classmethod
     def solves_by_sign(cls, weights: torch.Tensor) -> bool:
-        """Return whether one_launch of an engine made for non-negative weights gives meaningless
+        """Return whether queue_solve_of of an engine made for non-negative weights gives wrong
         results for others.
         """
         return False
 
     @abstractmethod
-    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+    def queue_solve_of(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
         """Return a function that queues whole solves of weights like these, (batch, n, n) that one
         closure solves. It may be kept, and called by several threads.
 

@@ -104,15 +104,15 @@ class CpuEngine(Engine):
         run_tasks(self._closure, tasks, blocks.size * d.shape[2], self._threads)
 
     @classmethod
-    def can_queue_solve(
+    def can_solve_in_one_launch(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
     ) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH and weights.numel() > 0
 
-    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+    def queue_solve_of(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
         batch, n, _ = weights.shape
         kernel, constants, smallest = _small_kernel(weights.dtype)
-        work, whole, dtype = batch * n**3, _whole_sizes(batch, n), weights.dtype
+        work, dtype = batch * n**3, weights.dtype
 
         def extremes_of(w: Array, d: Array, sizes: Array) -> Array:
             threads = thread_count()
@@ -134,8 +134,9 @@ class CpuEngine(Engine):
         ) -> tuple[torch.Tensor, PendingRanges]:
             w = weights.numpy()
             d = np.empty(w.shape, w.dtype)
-            valid, counted = True, whole
-            if sizes is not None:
+            if sizes is None:
+                valid, counted = True, _whole_sizes(batch, n)
+            else:
                 given = sizes.numpy()
                 counted = given.clip(0, n).astype(np.intp)
                 valid = bool((counted == given).all())

@@ -178,7 +178,7 @@ class NvidiaEngine(TritonEngine):
             counters.free()
 
     @classmethod
-    def can_queue_solve(
+    def can_solve_in_one_launch(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
     ) -> bool:
         return is_readable(weights)
@@ -189,7 +189,7 @@ class NvidiaEngine(TritonEngine):
             weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > SMALL_GRAPHS[weights.itemsize]
         )
 
-    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+    def queue_solve_of(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
         if weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize]:
             return self._small_graphs(weights, check)
         (batch, n, _), strides = weights.shape, weights.stride()
@@ -209,7 +209,7 @@ class NvidiaEngine(TritonEngine):
             alignment=ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1,
             check=check,
         )
-        steps = _arrivals(n, tile, count) + (2 if check or size > n else 1) * count
+        arrivals = _arrivals(n, tile, count) + (2 if check or size > n else 1) * count
 
         def queue(
             weights: torch.Tensor, sizes: torch.Tensor | None
@@ -225,7 +225,7 @@ class NvidiaEngine(TritonEngine):
             counters, arrived, before = None, distances, 0
             if count > 1:
                 counters = counters_for(device, batch)
-                arrived, before = counters.next(steps, has_sizes)
+                arrived, before = counters.next(arrivals, has_sizes)
             rows, counter, extremes = report
             launches, sizes = 0, distances if sizes is None else sizes
             for operands in in_parts(distances, weights, result, sizes, arrived, rows):

@@ -131,13 +131,13 @@ class TritonEngine(TritonGradients, Engine):
         return matrix, reader if check else None
 
     @classmethod
-    def can_queue_solve(
+    def can_solve_in_one_launch(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
     ) -> bool:
         # The kernels of these launches do not check sizes.
         return check and sizes is None and is_readable(weights)
 
-    def one_launch(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
+    def queue_solve_of(self, weights: torch.Tensor, *, check: bool = True) -> QueueSolve:
         """In three launches: initial matrix, closure, value range of the distances."""
 
         def queue(

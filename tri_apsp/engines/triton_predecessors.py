@@ -24,7 +24,9 @@ from tri_apsp.kernels.shared.product_predecessors import _small_predecessors_ker
 from tri_apsp.semirings import floor, no_edge
 
 SMALL_GRAPH = 64
-"""Predecessors of graphs of up to this many vertices are found by one launch."""
+"""Predecessors of graphs of up to this many vertices, without negative floats, are found by one
+launch.
+"""
 MOST_SEARCHED_WHOLE = 2048
 """Of graphs of up to this many vertices, each rank finds the predecessors of all rows."""
 
@@ -125,7 +127,8 @@ def small_predecessors(
     operands = pred, buffer.tensor, weights, distances, pred if sizes is None else sizes
     launch((batch * triton.cdiv(n, _SMALL_ROWS), 1, 1), *operands, n, *weights.stride())
     synchronize_stream(distances.device)
-    failed = int(buffer.values[0, 0])
+    # What follows a failure is compiled too.
+    failed = distances.is_meta or int(buffer.values[0, 0])
     buffer.free()
     return None if failed else pred
 

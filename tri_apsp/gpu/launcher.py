@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from tri_apsp.cache_folder import cache_folder
 from tri_apsp.device import current, current_gpu, only_compiles, raw_stream
 
 # Kernels that are compiled at the same time.
@@ -32,21 +33,20 @@ def has_triton() -> bool:
 
 @cache
 def start_triton() -> Thread:
-    """Load Triton, and build its calls of the driver, in a thread beside what a first call does
-    before its first launch. A compiler of C takes half a second for that.
+    """Load Triton, and build its calls of the driver, in a thread, while the first call prepares
+    its first launch. Compiling their C code takes half a second; a folder of machine code has it.
     """
     thread = Thread(target=_load_driver, name="tri_apsp-start-triton")
-    thread.start()
+    if cache_folder() is None:
+        with suppress(RuntimeError):  # the interpreter ends
+            thread.start()
     return thread
 
 
 def _load_driver() -> None:
-    with suppress(Exception):  # which the first launch meets again
+    with suppress(Exception):  # the first launch raises it again
         from triton.runtime import driver
 
-        from tri_apsp.gpu.cache import use_folder
-
-        use_folder()
         _load_launchers_apart()
         _ = driver.active.utils
 
@@ -68,10 +68,10 @@ class Launcher:
 
         from tri_apsp.gpu.cache import use_folder
 
+        if start_triton.cache_info().currsize and start_triton().ident is not None:
+            start_triton().join()
         use_folder()
         _load_launchers_apart()
-        if start_triton.cache_info().currsize:
-            start_triton().join()
         self._runtime = knobs.runtime
         self._kernel = kernel
         self._constants = constants

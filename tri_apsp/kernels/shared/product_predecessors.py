@@ -7,7 +7,7 @@ from tri_apsp.kernels.shared.tight_edges import limit, wide
 
 
 @triton.jit
-def _checked(
+def _finish_terms(
     k,
     d,
     i,
@@ -41,9 +41,10 @@ def _checked(
     before = tl.load(d_ptr + i * n + k, mask=between & (k >= 0), other=NO_EDGE)
     loops = between & (before >= d)
     if RELATIVE == 0:
-        back = tl.load(d_ptr + j * n + k, mask=loops, other=NO_EDGE)
-        w = tl.load(w_ptr + k.to(tl.int64) * stride_wm + j * stride_wn, mask=loops, other=NO_EDGE)
-        failed = (loops & (back < NO_EDGE) & (w + back <= 0)).to(tl.int32)
+        known = loops & (k >= 0)
+        back = tl.load(d_ptr + j * n + k, mask=known, other=NO_EDGE)
+        w = tl.load(w_ptr + k.to(tl.int64) * stride_wm + j * stride_wn, mask=known, other=NO_EDGE)
+        failed = (loops & ((k < 0) | ((back < NO_EDGE) & (w + back <= 0)))).to(tl.int32)
     else:  # of floats, the caller assumes that none is negative
         failed = tl.where(reached & (d < 0), 2, loops.to(tl.int32))
     return k, failed
@@ -51,8 +52,8 @@ def _checked(
 
 @triton.jit(do_not_specialize=["blocks"])
 def _check_terms_kernel(
-    pred_ptr,  # int32 (batch, n, n), contiguous: see _checked
-    failed_ptr,  # one int32, 0 before: the largest value of _checked
+    pred_ptr,  # int32 (batch, n, n), contiguous: the first k with the least D[i, k] + W[k, j]
+    failed_ptr,  # one int32, 0 before: the largest cause of a failure
     w_ptr,
     d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
     n,
@@ -76,15 +77,15 @@ def _check_terms_kernel(
     inside = offs < wide(n) * n
     d = tl.load(d_ptr + offs, mask=inside, other=NO_EDGE)
     k = tl.load(pred_ptr + offs, mask=inside, other=-1)
-    k, failed = _checked(k, d, i, j, w_ptr, d_ptr, n, stride_wm, stride_wn, RELATIVE, NO_EDGE)
+    k, failed = _finish_terms(k, d, i, j, w_ptr, d_ptr, n, stride_wm, stride_wn, RELATIVE, NO_EDGE)
     tl.store(pred_ptr + offs, k, mask=inside)
     tl.atomic_max(failed_ptr, tl.max(failed, 0), sem="relaxed")
 
 
-@triton.jit(do_not_specialize=["batch"])
+@triton.jit
 def _small_predecessors_kernel(
     pred_ptr,  # int32 (batch, n, n), contiguous
-    failed_ptr,  # one int32, not 0 if a value of _checked is not 0
+    failed_ptr,  # one int32, 0 before: a cause, if a pair fails
     w_ptr,
     d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
@@ -128,7 +129,7 @@ def _small_predecessors_kernel(
         is_path = (before < NO_EDGE) & (edge < NO_EDGE) & (total < least)
         found = tl.where(is_path, k, found)
         least = tl.where(is_path, total, least)
-    found, failed = _checked(
+    found, failed = _finish_terms(
         found, d, i, j, w_ptr, d_ptr, n, stride_wm, stride_wn, RELATIVE, NO_EDGE
     )
     tl.store(pred_ptr + i * n + j, found, mask=inside)
