@@ -3,6 +3,7 @@
 from . import csgraph, distributed, graphs, papers, tuned
 from .api import (
     Checkpoint,
+    EdgeFlows,
     NegativeCycle,
     Plan,
     PreparedGraph,
@@ -18,6 +19,8 @@ from .api import (
     direct_products,
     distance_blocks,
     eccentricities,
+    edge_betweenness,
+    edge_flows,
     hops,
     mean_distance,
     min_plus,
@@ -78,6 +81,7 @@ __all__ = [
     "Config",
     "CpuTiles",
     "DistanceRangeError",
+    "EdgeFlows",
     "EngineError",
     "GpuTiles",
     "InputError",
@@ -105,6 +109,8 @@ __all__ = [
     "distance_blocks",
     "distributed",
     "eccentricities",
+    "edge_betweenness",
+    "edge_flows",
     "from_edge_index",
     "from_networkx",
     "from_numpy",

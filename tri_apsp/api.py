@@ -23,8 +23,9 @@ from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
 from tri_apsp.request import BlockRows, DeviceName, Devices, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
-from tri_apsp.sparse.betweenness import betweenness
+from tri_apsp.sparse.betweenness import betweenness, edge_betweenness
 from tri_apsp.sparse.blocks import RowBlock
+from tri_apsp.sparse.flows import EdgeFlows, edge_flows
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import (
     accessibility,
@@ -41,6 +42,7 @@ from tri_apsp.warm_up import warmup
 
 __all__ = [
     "Checkpoint",
+    "EdgeFlows",
     "NegativeCycle",
     "Plan",
     "PreparedGraph",
@@ -56,6 +58,8 @@ __all__ = [
     "direct_products",
     "distance_blocks",
     "eccentricities",
+    "edge_betweenness",
+    "edge_flows",
     "hops",
     "mean_distance",
     "min_plus",

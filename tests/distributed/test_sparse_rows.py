@@ -130,6 +130,25 @@ def test_measures_as_one_process(ranks, name_of_graph: str) -> None:
                     assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("order", ["auto", "none"])
+def test_flows_as_one_process(ranks, order: str) -> None:
+    """Within the rounding of sums, also if there are fewer sources than ranks."""
+    _, group = ranks
+    graph = tri_apsp.prepare(generate("roads", 400, seed=1), order=order)
+    for sources in (None, [3], [9, 2, 9]):
+        options = {"weighted": True, "sources": sources}
+        for name in ("betweenness", "edge_betweenness"):
+            expected = getattr(tri_apsp, name)(graph, **options)
+            for found in results(group, name, graph, **options):
+                torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-15, equal_nan=True)
+        starts, demand = sources or range(400), torch.tensor([1.0, 2.5]).to_sparse()
+        expected = tri_apsp.edge_flows(graph, starts, [7, 50], [1.0, 2.5])
+        for form in (demand, [1.0, 2.5]):
+            for found in results(group, "edge_flows", graph, starts, [7, 50], form):
+                for part, of_one in zip(found, expected, strict=True):
+                    torch.testing.assert_close(part, of_one, rtol=1e-12, atol=1e-12)
+
+
 def test_measures_of_rounded_sums(ranks) -> None:
     _, group = ranks
     weights = torch.rand(90, 90, generator=torch.Generator().manual_seed(2))

@@ -37,6 +37,7 @@ GROUPS = (
         "dense/test_staging.py",
         "sparse/test_triton.py",
         "elimination/test_sweeps_gpu.py",
+        "elimination/test_flows_gpu.py",
         "test_reachability.py",
     ],
 )

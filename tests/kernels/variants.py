@@ -45,6 +45,7 @@ from tri_apsp.gpu import edge_count
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
+from tri_apsp.kernels.nvidia import flows as nvidia_flows
 from tri_apsp.kernels.nvidia import sweeps as nvidia_sweeps
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
@@ -58,6 +59,7 @@ from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared import fewest_edges, tight_edges
+from tri_apsp.kernels.shared import flows as flow_kernels
 from tri_apsp.kernels.shared import gradients as gradient_kernels
 from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
@@ -402,6 +404,30 @@ def elimination(name: str, dtype: torch.dtype, capability: int) -> Variant:
     return _variant(kernel, dtype, capability, constants, **_sweep_types("totals", dtype))
 
 
+_FLOW_TYPES = {
+    **dict.fromkeys(("sums_ptr", "lost_ptr", "through_ptr", "over_ptr"), "*fp64"),
+    **dict.fromkeys(
+        ("exceeded_ptr", "words_ptr", "starts_ptr", "path_ptr", "depths_ptr", "parents_ptr"), "*i32"
+    ),
+    **{"ancestor_depths_ptr": "*i32", "offsets_ptr": "*i64"},
+}
+FLOW_KERNELS = ("climb", "walk", "descend")
+"""The kernels of flows, but the walk in Gluon."""
+
+
+def flows(name: str, dtype: torch.dtype, capability: int) -> Variant:
+    """The kernel of that name, of those of flows."""
+    constants = sweeps_on_gpu.flow_constants(name, is_dense=False)
+    kernel = getattr(flow_kernels, f"_{name}_kernel")
+    return _variant(kernel, dtype, capability, constants, **_FLOW_TYPES)
+
+
+def nvidia_flows_walk(dtype: torch.dtype, capability: int) -> Variant:
+    """The walk of flows in Gluon, for a tree of 115 levels."""
+    constants = sweeps_on_gpu.walk_constants(115)
+    return _variant(nvidia_flows._walk_kernel, dtype, capability, constants, **_FLOW_TYPES)
+
+
 def nvidia_sweep(mode: str, dtype: torch.dtype, capability: int) -> Variant:
     """The sweep in Gluon by the widest program of the default configuration."""
     config, wide = default_config("nvidia", dtype), dtype.itemsize == 8
@@ -650,6 +676,15 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             ("totals", torch.int64, 90),
         ],
     ),
+    "flows": (
+        flows,
+        [
+            case
+            for name in FLOW_KERNELS
+            for case in star([name], [torch.float32, torch.float64], CAPABILITIES)
+        ],
+    ),
+    "nvidia flows": (nvidia_flows_walk, star([torch.float32], CAPABILITIES)),
     "shared hops": (
         hop_kernel,
         [

@@ -27,7 +27,7 @@ def test_betweenness(
     dtype: torch.dtype,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tri_apsp.sparse.betweenness._VALUES_PER_BLOCK", 1000)  # several blocks
+    monkeypatch.setattr("tri_apsp.sparse.flows._VALUES_PER_BLOCK", 1000)  # several blocks
     graph = graph_of(directed=directed, seed=1)
     weights = tri_apsp.prepare(tri_apsp.from_networkx(graph, dtype=dtype))
     for normalized in (True, False):

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
+
 from tri_apsp.cli.options import STDIN
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output
@@ -124,6 +126,27 @@ def values_in(text: Text, labels: Labels, option: str) -> list[float]:
     for place, value in _rows(text, labels, option, what, vertex, _number):
         values[place] += value
     return values
+
+
+def demand_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[int], Any]:
+    """Return the different sources and targets of a file that has two labels and a number per line,
+    with separators as of pairs_in, and the numbers as a sparse matrix (sources, targets): those of
+    one pair add up.
+
+    Raises:
+        InputError: for a line that is not two labels of the graph and a number, and if there is
+            none.
+    """
+    from scipy.sparse import coo_array  # which few commands need
+
+    vertex = partial(vertex_of, labels, name=option)
+    what = "a source, a target and a finite number, with vertices"
+    rows = _rows(text, labels, option, what, vertex, vertex, _number)
+    ends = zip(*rows, strict=True)
+    sources, row = np.unique(next(ends), return_inverse=True)
+    targets, column = np.unique(next(ends), return_inverse=True)
+    demand = coo_array((np.array(next(ends)), (row, column)), (len(sources), len(targets)))
+    return sources.tolist(), targets.tolist(), demand
 
 
 def _number(field: str) -> float:

@@ -28,6 +28,7 @@ COMMANDS = {
     "table": "compute the distances between chosen vertices of a graph file, or of pairs",
     "nearest": "find the nearest of some sources for every vertex of a graph file",
     "accessibility": "sum what each vertex of a graph file reaches within some distances",
+    "flows": "compute the load of each edge of a graph file if demand takes shortest paths",
     "prepare": "find an order of elimination of a graph file, which later commands use",
     "hops": "measure a graph file by the edges of its paths: diameter, closeness and others",
     "generate": "write a random graph to a file",

@@ -7,7 +7,7 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -20,7 +20,9 @@ from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.plan import NegativeCycles
 from tri_apsp.sparse import measures
+from tri_apsp.sparse.betweenness import shared_betweenness, shared_edge_betweenness
 from tri_apsp.sparse.blocks import BlockSolve, solved_blocks
+from tri_apsp.sparse.flows import EdgeFlows, as_values, shared_edge_flows
 from tri_apsp.sparse.hops import shared_hops
 from tri_apsp.sparse.plan import RowMethod
 from tri_apsp.sparse.row_file import Header, RowFile
@@ -411,6 +413,143 @@ def accessibility(
             lambda: measures.shared_accessibility(given, limits, values, share, to_vertex=to_vertex)
         )
         return ranks.combined(own, torch.add, given.device)
+
+
+def betweenness(
+    graph: GraphLike,
+    group: Group = None,
+    *,
+    weighted: bool = False,
+    normalized: bool = True,
+    endpoints: bool = False,
+    sources: Vertices | None = None,
+) -> torch.Tensor:
+    """Return the betweenness of each vertex. The ranks share the sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.betweenness`.
+        group: as for `eccentricities`.
+        weighted, normalized, endpoints, sources: as for `tri_apsp.betweenness`.
+
+    Returns:
+        What `tri_apsp.betweenness` returns, within the rounding of sums of float64.
+
+    Raises:
+        InputError, DistanceRangeError: as `tri_apsp.betweenness`, and as `eccentricities`.
+        RankError: as `eccentricities`.
+
+    Cost:
+        That of `tri_apsp.betweenness` divided by the ranks; 8 n bytes come from each.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.betweenness(graph, weighted=True)
+        tensor([0.5000, 0.5000, 0.5000], dtype=torch.float64)
+        >>> dist.destroy_process_group()
+    """
+    options = {"weighted": weighted, "normalized": normalized, "endpoints": endpoints}
+    with group_of(group, "betweenness") as ranks:
+        given = _agreed(ranks, graph, sources=sources, **options)
+        own = ranks.together(
+            lambda: shared_betweenness(given, _share(ranks), sources=sources, **options)
+        )
+        return ranks.combined(own, torch.add, given.device)
+
+
+def edge_betweenness(
+    graph: GraphLike,
+    group: Group = None,
+    *,
+    weighted: bool = False,
+    normalized: bool = True,
+    sources: Vertices | None = None,
+) -> torch.Tensor:
+    """Return the betweenness of each edge. The ranks share the sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.edge_betweenness`.
+        group: as for `eccentricities`.
+        weighted, normalized, sources: as for `tri_apsp.edge_betweenness`.
+
+    Returns:
+        What `tri_apsp.edge_betweenness` returns, within the rounding of sums of float64.
+
+    Raises:
+        InputError, DistanceRangeError, RankError: as `betweenness`.
+
+    Cost:
+        That of `tri_apsp.edge_betweenness` divided by the ranks; 8 bytes per edge come from each.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.edge_betweenness(graph, weighted=True)
+        tensor([0.5000, 0.0000, 0.0000, 0.5000, 0.5000], dtype=torch.float64)
+        >>> dist.destroy_process_group()
+    """
+    options = {"weighted": weighted, "normalized": normalized}
+    with group_of(group, "edge_betweenness") as ranks:
+        given = _agreed(ranks, graph, sources=sources, **options)
+        own = ranks.together(
+            lambda: shared_edge_betweenness(given, _share(ranks), sources=sources, **options)
+        )
+        return ranks.combined(own, torch.add, given.device)
+
+
+def edge_flows(
+    graph: GraphLike, sources: Vertices, targets: Vertices, demand: Any, group: Group = None
+) -> EdgeFlows:
+    """Return the load of each edge if demand travels along shortest paths. The ranks share the
+    sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph, sources, targets, demand: as for `tri_apsp.edge_flows`.
+        group: as for `eccentricities`.
+
+    Returns:
+        What `tri_apsp.edge_flows` returns, within the rounding of sums of float64.
+
+    Raises:
+        InputError, DistanceRangeError: as `tri_apsp.edge_flows`, and as `eccentricities`.
+        RankError: as `eccentricities`.
+
+    Cost:
+        That of `tri_apsp.edge_flows` divided by the ranks; the size of the result comes from each.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.edge_flows(graph, [0, 1], [2], [[5.0], [1.0]]).over
+        tensor([5., 0., 0., 6., 0.], dtype=torch.float64)
+        >>> dist.destroy_process_group()
+    """
+    with group_of(group, "edge_flows") as ranks:
+        asked = ranks.together(lambda: as_values(demand))
+        given = _agreed(ranks, graph, sources=sources, targets=targets, demand=asked)
+        own = ranks.together(
+            lambda: shared_edge_flows(given, sources, targets, asked, _share(ranks))
+        )
+        found = ranks.combined(torch.cat(own), torch.add, given.device)
+        return EdgeFlows(*torch.split(found, [len(part) for part in own]))
 
 
 def _share(ranks: Communicator) -> Share:

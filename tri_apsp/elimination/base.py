@@ -2,11 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import torch
 
+from tri_apsp.elimination.flows import FLOW_LANES, TOO_MANY_PATHS, Flows, PathCounts
 from tri_apsp.elimination.weights import Elimination
+from tri_apsp.errors import DistanceRangeError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.paths.following import Paths
 
@@ -35,6 +38,7 @@ class Sweeps(ABC):
 
     def __init__(self, elimination: Elimination, device: torch.device) -> None:
         self.elimination, self.device = elimination, device
+        self._flow_lanes = 0  # the first of FLOW_LANES that held all counts so far
 
     def prefers_table(self, sources: int, targets: int) -> bool:
         """Return whether a table takes less time than columns of rows()."""
@@ -99,6 +103,48 @@ class Sweeps(ABC):
             part: the positions in the order of elimination whose vertices get totals; others get
                 0. None: all.
         """
+
+    def flows(
+        self, sources: torch.Tensor, demand: torch.Tensor, rows: torch.Tensor | None
+    ) -> Flows:
+        """Return the flows of demand along shortest paths, which are tight by exact sums: weights
+        are positive, and float64 holds each sum of them.
+
+        Args:
+            sources: 1-D.
+            demand: (rows, sources) of float64 on the CPU, not negative: what travels from a source
+                to each vertex of a row.
+            rows: (n,) of int32 on the CPU, the row of each vertex; None: row 0.
+
+        Raises:
+            DistanceRangeError: the number of shortest paths exceeds float64.
+        """
+        for dtype, has_rate in FLOW_LANES[self._flow_lanes :]:
+            counts = PathCounts(self.elimination, self._rate(sources)) if has_rate else self._counts
+            found = self._flows(sources, demand, rows, counts, dtype)
+            if found is not None:
+                return found
+            self._flow_lanes = min(self._flow_lanes + 1, len(FLOW_LANES) - 1)
+        raise DistanceRangeError(TOO_MANY_PATHS)
+
+    @cached_property
+    def _counts(self) -> PathCounts:
+        return PathCounts(self.elimination, 0.0)
+
+    @abstractmethod
+    def _rate(self, sources: torch.Tensor) -> float:
+        """Return the rate by which counts of paths from some sources fit float64, if any does."""
+
+    @abstractmethod
+    def _flows(
+        self,
+        sources: torch.Tensor,
+        demand: torch.Tensor,
+        rows: torch.Tensor | None,
+        counts: PathCounts,
+        dtype: Any,
+    ) -> Flows | None:
+        """Return the flows by lanes of a dtype; None if it does not hold a count or a distance."""
 
     @abstractmethod
     def within(

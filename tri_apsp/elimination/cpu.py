@@ -11,8 +11,15 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tri_apsp.elimination.base import Sweeps, Totals
+from tri_apsp.elimination.flows import (
+    DEMAND_EXPONENT,
+    MOST_EXPONENT,
+    Flows,
+    PathCounts,
+    demand_of,
+)
 from tri_apsp.elimination.weights import Elimination
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_sums, run_tasks, thread_count
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.paths.following import Paths, in_order
 from tri_apsp.semirings import floor
@@ -29,6 +36,8 @@ _ROWS, _COLUMNS, _PAIRS = 256, 512, 1 << 12
 _WIDTH = 2048
 # Blocks of a table of at least this many sums are products, by as many rows at a time.
 _LEAST_PRODUCT, _PACKED_ROWS = 1 << 14, 96
+# Flows of smaller graphs take milliseconds by float64.
+_LEAST_SINGLE = 4096
 
 
 class _Labels(NamedTuple):
@@ -55,6 +64,7 @@ class CpuSweeps(Sweeps):
         # Memory of finished tasks, to be reused: the system takes longer to clear new memory than a
         # sweep takes.
         self._slabs = list[Array]()
+        self._flow_lanes = int(tree.n < _LEAST_SINGLE)
 
     def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
         return self.rows(torch.arange(self.elimination.tree.n), float("inf"), out)
@@ -330,6 +340,63 @@ class CpuSweeps(Sweeps):
         self._run(solve, [(first,) for first in part[::lanes]], lanes)
         return torch.from_numpy(found[:, tree.positions])
 
+    def _flows(
+        self,
+        sources: torch.Tensor,
+        demand: torch.Tensor,
+        rows: torch.Tensor | None,
+        counts: PathCounts,
+        dtype: Any,
+    ) -> Flows | None:
+        from tri_apsp.kernels.cpu import flows as kernels
+        from tri_apsp.kernels.cpu.sweeps import MANY, lanes_of
+
+        tree, lanes = self.elimination.tree, lanes_of(np.dtype(dtype), MANY)
+        starts = tree.positions[sources.numpy()]
+        order = np.argsort(starts, kind="stable")
+        total = demand_of(demand, rows, tree.n)
+        scale = DEMAND_EXPONENT[dtype] - int(np.frexp(total.max().item())[1])
+        asked = np.ldexp(demand.numpy(), scale).astype(dtype)
+        row_of = np.zeros(tree.n, np.int32) if rows is None else rows.numpy()[tree.vertices]
+        weights, paths = counts.of_lanes(dtype)
+        up, down = (weights[0], paths[0]), (tree.depths[tree.ancestors], weights[1], paths[1])
+        lost, is_whole = np.zeros(len(starts)), np.ones(1, np.bool_)
+
+        def solve(first: int, through: Array, *over: Array) -> None:
+            if not is_whole[0]:
+                return
+            part = order[first : first + lanes]
+            own = np.zeros((len(asked), lanes), dtype)
+            own[:, : len(part)] = asked[:, part]
+            own_lost = np.zeros(len(part))
+            live = np.empty((3, tree.height, lanes), dtype)
+            touched = self._touched(starts[part])[0]
+            kernels.sweep_flows(
+                *(self._tree, tree.depths, up, down, starts[part], touched),
+                *(own, row_of, live, through, *over, own_lost),
+            )
+            lost[part] = own_lost
+            if np.isnan(through).any():
+                is_whole[0] = False
+
+        tasks: list[CpuTask] = [(first,) for first in range(0, len(starts), lanes)]
+        work = self._work(len(tasks) * 6 * lanes)
+        through, *over = run_sums(solve, tasks, (tree.n, tree.edges, tree.edges), work)
+        if not is_whole[0]:
+            return None
+        by_edge = np.stack(over)
+        counts.unpack(through, by_edge)
+        through, by_edge, lost = (np.ldexp(x, -scale) for x in (through, by_edge, lost))
+        served = (total - torch.from_numpy(lost)).clamp(min=0)
+        return Flows(torch.from_numpy(through[tree.positions]), torch.from_numpy(by_edge), served)
+
+    def _rate(self, sources: torch.Tensor) -> float:
+        farthest = 0
+        for part in torch.split(sources, _SINGLE_ROWS * thread_count()):
+            rows = self.rows(part, float("inf")).numpy()
+            farthest = max(farthest, rows[rows <= self.elimination.limit].max().item())
+        return MOST_EXPONENT / farthest
+
     def _lane_lists(self, from_source: bool) -> tuple[Any, ...]:
         """Return the arguments of kernels by which lanes are sources, or else targets."""
         elimination, tree = self.elimination, self.elimination.tree
@@ -392,6 +459,9 @@ class CpuSweeps(Sweeps):
         return self.elimination.dtype.type(min(limit, self.elimination.limit))
 
     def _run(self, kernel: object, tasks: list[CpuTask], lanes: float) -> None:
+        run_tasks(kernel, tasks, self._work(len(tasks) * lanes), thread_count())  # type: ignore[arg-type]
+
+    def _work(self, sweeps: float) -> int:
+        """Return the operations of as many sweeps of one lane."""
         tree = self.elimination.tree
-        work = int(len(tasks) * lanes * (tree.edges + 4 * tree.n))
-        run_tasks(kernel, tasks, work, thread_count())  # type: ignore[arg-type]
+        return int(sweeps * (tree.edges + 4 * tree.n))

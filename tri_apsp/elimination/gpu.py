@@ -13,7 +13,14 @@ from tri_apsp import tuned
 from tri_apsp.configs import NvidiaConfig, default_config
 from tri_apsp.device import current, describe, free_memory
 from tri_apsp.elimination.base import Sweeps, Totals
-from tri_apsp.elimination.schedule import AHEAD, CHUNK, Schedule, schedule_of
+from tri_apsp.elimination.flows import (
+    DEMAND_EXPONENT,
+    MOST_EXPONENT,
+    Flows,
+    PathCounts,
+    demand_of,
+)
+from tri_apsp.elimination.schedule import AHEAD, CHUNK, Schedule, schedule_of, walk_of
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
@@ -39,6 +46,10 @@ _SPILLED_BYTES = 1 << 30
 _SPILLED_LANES = 64
 # Edges that a climb takes at a time, for trees of fewer and of more edges per vertex than _DENSE.
 _CLIMB_EDGES, _DENSE = (32, 128), 8
+# The most levels of a tree whose flows a GPU computes: slots are numbers of 16 bits.
+_MOST_LEVELS = (1 << 16) - 1
+# Lanes of a program of flows, and records that it copies to shared memory at a time.
+_FLOW_BLOCK, _FLOW_CHUNK = 32, 32
 # Tiles of the kernels of rows, predecessors, tables and pairs. On an H200, 10^8 distances of a
 # table take 5.2 ms by tiles of 32 x 32 and 5.9 by 64 x 64; in 64 bits, 7.3 and 10.0.
 _ROWS_TILE = {"VERTICES": 64, "LANES": 64}
@@ -76,7 +87,12 @@ def _allocations_of(
     """Return the words of shared memory of a program as four powers of two."""
     record = 32 if wide else 16
     size = 2 * (CHUNK + AHEAD) * record + slots * shape.block * itemsize
-    words, least, found = -(-size // 4), 32 * shape.warps, list[int]()
+    return _powers_of(-(-size // 4), 32 * shape.warps)
+
+
+def _powers_of(words: int, least: int) -> tuple[int, int, int, int]:
+    """Return four powers of two, each at least `least`, whose sum is at least `words`."""
+    found = list[int]()
     for _ in range(3):
         found.append(max(least, 1 << max(0, words.bit_length() - 1)))
         words = max(0, words - found[-1])
@@ -134,6 +150,29 @@ def sweep_constants(
         dtype_name(dtype), mode == "within", CHUNK, AHEAD, wide, *shape, allocations
     )
     return {"MODE": mode, "UNROLL": unroll, "C": of_kernel, "num_warps": shape.warps}
+
+
+def flow_constants(name: str, *, is_dense: bool) -> dict[str, Any]:
+    """Return the constants and the warps of a kernel of kernels.shared.flows by its name without
+    "_kernel".
+    """
+    of_name = {"BLOCK": _FLOW_BLOCK} if name == "walk" else {"EDGES": _CLIMB_EDGES[is_dense]}
+    return of_name | {"num_warps": 1}
+
+
+def walk_constants(height: int) -> dict[str, Any]:
+    """Return the constants and the warps of the walk of kernels.nvidia.flows, for a height of the
+    tree.
+    """
+    from tri_apsp.kernels.nvidia import flows as kernels
+    from tri_apsp.kernels.nvidia.sweeps import sweep_constants
+
+    # Two buffers, each of words and values.
+    words = 4 * (_FLOW_CHUNK + AHEAD) * 4 + kernels.TABLE_WORDS.value
+    words += (height + 1) * kernels.SLOT_WORDS.value  # the last is that of missing edges
+    allocations = _powers_of(words, 32)
+    of_kernel = sweep_constants("float32", False, _FLOW_CHUNK, AHEAD, False, 2, 1, allocations)
+    return {"C": of_kernel, "num_warps": 1}
 
 
 class GpuSweeps(Sweeps):
@@ -369,6 +408,131 @@ class GpuSweeps(Sweeps):
     def paths(self, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
         found = self._on_cpu.paths(sources, targets)
         return Paths(found.vertices.to(self.device), found.offsets.to(self.device))
+
+    def flows(
+        self, sources: torch.Tensor, demand: torch.Tensor, rows: torch.Tensor | None
+    ) -> Flows:
+        if not len(sources) or self._tree.height >= _MOST_LEVELS:
+            return self._on_cpu.flows(sources, demand, rows)
+        return super().flows(sources, demand, rows)
+
+    def _rate(self, sources: torch.Tensor) -> float:
+        return MOST_EXPONENT / self.totals(from_source=True).farthest.max().item()
+
+    def _flows(
+        self,
+        sources: torch.Tensor,
+        demand: torch.Tensor,
+        rows: torch.Tensor | None,
+        counts: PathCounts,
+        dtype: Any,
+    ) -> Flows | None:
+        tree, device = self._tree, self.device
+        starts = tree.positions[sources.numpy()]
+        order = np.argsort(starts, kind="stable")  # neighbours have common ancestors
+        total = demand_of(demand, rows, tree.n)
+        scale = DEMAND_EXPONENT[dtype] - int(np.frexp(total.max().item())[1])
+        rounded = torch.from_numpy(np.ldexp(demand.numpy(), scale).astype(dtype))
+        total, asked = demand_of(rounded.double(), rows, tree.n), rounded.to(device)
+        with current(device):
+            walk, lanes = self._kept(("walk",), lambda: walk_of(tree, device)), len(starts)
+            weights, paths = (
+                torch.from_numpy(np.pad(x, ((0, 0), (0, 1)), constant_values=none)).to(device)
+                for x, none in zip(counts.of_lanes(dtype), (np.inf, 0), strict=True)
+            )
+            words = walk.words
+            if rows is not None:
+                words = words.clone()
+                words[:, 3] = rows.to(device)[self._lists["vertices"].long()][words[:, 2].long()]
+            values = torch.cat((weights[1][walk.edges], paths[1][walk.edges]), 1)
+            positions = torch.from_numpy(starts[order]).to(device)
+            if asked.shape[1] == 1:  # of all sources
+                asked, total = asked.expand(-1, lanes), total.expand(lanes)
+            else:
+                asked = asked[:, torch.from_numpy(order).to(device)]
+            sums = torch.zeros(2 * walk.records + tree.n, dtype=torch.float64, device=device)
+            through, over = sums.new_zeros(tree.n), sums.new_zeros(tree.edges)
+            lost = sums.new_zeros(lanes)
+            exceeded = torch.zeros(lanes, dtype=torch.int32, device=device)
+            step, edges = self._flow_lanes_together(asked.element_size()), (weights[0], paths[0])
+            for first in range(0, lanes, step):
+                part = slice(first, first + step)
+                into, own = (lost[part], exceeded[part]), (asked[:, part], positions[part])
+                self._flows_of_lanes(words, values, *own, edges, sums, *into, through, over)
+            if exceeded.any():
+                return None
+            through += sums[2 * walk.records :]
+            by_edge = torch.stack((over, sums[walk.places])).cpu().numpy()
+            arrays = through.cpu().numpy(), lost.cpu().numpy()
+        counts.unpack(arrays[0], by_edge)
+        passing, by_edge, missed = (np.ldexp(x, -scale) for x in (arrays[0], by_edge, arrays[1]))
+        served = np.ldexp(total.numpy(), -scale)
+        served[order] -= missed
+        return Flows(*map(torch.from_numpy, (passing[tree.positions], by_edge, served)))
+
+    def _flow_lanes_together(self, itemsize: int) -> int:
+        """Return the lanes of flows whose labels and live values are held at a time."""
+        lane = self._width * (3 * itemsize + 4)
+        if not self._walks_in_shared_memory(itemsize):
+            lane += 3 * (self._tree.height + 1) * itemsize
+        return max(1, _LABEL_BYTES // (lane * _FLOW_BLOCK)) * _FLOW_BLOCK
+
+    def _walks_in_shared_memory(self, itemsize: int) -> bool:
+        if not self._in_shared or itemsize != 4:
+            return False
+        words: int = sum(walk_constants(self._tree.height)["C"].ALLOCATIONS)
+        return 4 * words <= describe(self.device).shared_memory
+
+    def _flows_of_lanes(
+        self,
+        words: torch.Tensor,
+        values: torch.Tensor,
+        asked: torch.Tensor,
+        starts: torch.Tensor,
+        edges: tuple[torch.Tensor, torch.Tensor],
+        sums: torch.Tensor,
+        lost: torch.Tensor,
+        exceeded: torch.Tensor,
+        through: torch.Tensor,
+        over: torch.Tensor,
+    ) -> None:
+        """Add the flows of some lanes to the sums of records, and to those of upward edges."""
+        from tri_apsp.kernels.shared import flows as kernels
+
+        lanes, height = len(starts), self._tree.height
+        labels, paths, climbed = torch.empty(
+            3, lanes, self._width, dtype=values.dtype, device=self.device
+        )
+        path = torch.empty(lanes, self._width, dtype=torch.int32, device=self.device)
+        is_dense = self._tree.edges > _DENSE * self._tree.n
+        climb, walk, descend = (
+            cached_launcher(
+                getattr(kernels, f"_{name}_kernel"), **flow_constants(name, is_dense=is_dense)
+            )
+            for name in ("climb", "walk", "descend")
+        )
+        names = "depths", "parents", "offsets", "ancestor_depths"
+        depths, parents, *lists = (self._lists[name] for name in names)
+        climb(
+            (lanes, 1, 1),
+            *(labels, paths, path, starts, depths, parents, *lists, *edges, self._width),
+        )
+        groups = -(-lanes // _FLOW_BLOCK)
+        into = [sums, lost, exceeded, climbed, words, values, asked, starts, path, labels, paths]
+        sizes = len(words) - CHUNK, height, lanes, self._width, *asked.stride()
+        if self._walks_in_shared_memory(values.element_size()):
+            from tri_apsp.kernels.nvidia import flows as nvidia
+
+            walk = cached_launcher(nvidia._walk_kernel, **walk_constants(height))
+        else:
+            live = (groups, height + 1, 3, _FLOW_BLOCK)
+            into.append(torch.zeros(live, dtype=values.dtype, device=self.device))
+        walk((groups, 1, 1), *into, *sizes)
+        descend(
+            (lanes, 1, 1),
+            *(through, over, climbed, labels, paths, path, starts, depths, *lists, *edges),
+            self._width,
+        )
 
     @cached_property
     def _on_cpu(self) -> Sweeps:

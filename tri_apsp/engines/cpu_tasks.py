@@ -111,6 +111,27 @@ def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, thre
             task.cancel()
 
 
+def run_sums(
+    kernel: Callable[..., None], tasks: list[CpuTask], sizes: tuple[int, ...], work: int
+) -> list[Array]:
+    """Return what `kernel` adds on all tasks, in any order, to arrays of float64 of some sizes,
+    which are its last arguments.
+    """
+    every = [tuple(map(np.zeros, sizes))]
+    free = every.copy()
+
+    def run(*task: Any) -> None:
+        try:
+            sums = free.pop()
+        except IndexError:
+            every.append(sums := tuple(map(np.zeros, sizes)))
+        kernel(*task, *sums)
+        free.append(sums)
+
+    run_tasks(run, tasks, work, thread_count())
+    return [sum(parts[1:], parts[0]) for parts in zip(*every, strict=True)]
+
+
 def parts_of_pass(values: Array) -> list[tuple[slice, slice]]:
     """Return the parts of values (batch, m, n) for tasks that together read each value once: some
     graphs, or some rows.

@@ -18,6 +18,7 @@ from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
 from tri_apsp.graphs.graph import Graph
 from tri_apsp.graphs.labels import Label, Labels
+from tri_apsp.graphs.sparse import EdgeLists
 from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, no_edge
 from tri_apsp.value_checks import filled
@@ -305,6 +306,14 @@ def pair_lines(
     """Yield the lines of a .csv of distances of pairs, (pairs,)."""
     ends = map(quoted, sources), map(quoted, targets)
     return _columns(["source", "target", "distance"], *ends, *csv_fields(distances[None]))
+
+
+def edge_lines(values: torch.Tensor, name: str, edges: EdgeLists, labels: Labels) -> Iterator[str]:
+    """Yield the lines of a .csv of values of the edges by source, (edges,)."""
+    names = _names(labels)
+    sources, targets = edges.owners().tolist(), edges.vertices.tolist()
+    ends = ((names[vertex] for vertex in vertices) for vertices in (sources, targets))
+    return _columns(["source", "target", name], *ends, *csv_fields(values[None]))
 
 
 def nearest_lines(nearest: torch.Tensor, distances: torch.Tensor, labels: Labels) -> Iterator[str]:

@@ -363,6 +363,20 @@ def betweenness_centrality(
 
 
 @_serves
+def edge_betweenness_centrality(
+    G: ConvertedGraph,
+    k: None = None,
+    normalized: bool = True,
+    weight: str | None = None,
+    seed: Any = None,
+) -> dict[tuple[Node, Node], float]:
+    from tri_apsp.interop.networkx_solution import edge_betweenness_of
+
+    values = edge_betweenness_of(G, weight, normalized=normalized)
+    return dict(zip(G.original.edges, values.tolist(), strict=True))
+
+
+@_serves
 def global_efficiency(G: ConvertedGraph) -> float:
     n = len(G)
     if n == 1:

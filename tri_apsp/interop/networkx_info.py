@@ -24,6 +24,7 @@ FUNCTIONS = (
     "harmonic_centrality",
     "closeness_centrality",
     "betweenness_centrality",
+    "edge_betweenness_centrality",
     "global_efficiency",
 )
 """The functions of NetworkX that networkx_backend.py implements."""

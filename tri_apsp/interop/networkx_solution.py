@@ -13,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.api import betweenness, distance_blocks, hops, shortest_paths
+from tri_apsp.api import (
+    betweenness,
+    distance_blocks,
+    edge_betweenness,
+    hops,
+    shortest_paths,
+)
 from tri_apsp.device import resolve
 from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import EdgeList, SparseGraph, sparse_graph
@@ -198,16 +204,47 @@ def betweenness_of(
 
     Errors: as solve; NotImplementedError also if a weight is not positive.
     """
-    if attribute is not None and (graph.edges(attribute).weights <= 0).any():
-        raise left_to_networkx("betweenness with weights that are not positive")
     with _errors():
         found = betweenness(
-            _sparse_graph(graph, attribute, negative=False, loops=True),
+            _positive_graph(graph, attribute),
             weighted=attribute is not None,
             normalized=bool(normalized),
             endpoints=bool(endpoints),
         )
     return found.numpy()
+
+
+def edge_betweenness_of(
+    graph: ConvertedGraph, attribute: str | None, *, normalized: bool
+) -> npt.NDArray[np.float64]:
+    """Return the betweenness of each edge, (edges,); of an undirected graph, in both directions.
+    The lightest of parallel edges share theirs.
+
+    Errors: as betweenness_of.
+    """
+    is_weighted = attribute is not None
+    with _errors():
+        given = _positive_graph(graph, attribute)
+        values = edge_betweenness(given, weighted=is_weighted, normalized=bool(normalized)).numpy()
+    edges, lists = graph.edges(attribute), given.by_source
+    keys = (lists.owners() * given.n + lists.vertices).cpu().numpy()
+    wanted = edges.sources * given.n + edges.targets
+    place = np.searchsorted(keys, wanted)
+    # Loops are not kept.
+    is_kept = np.append(keys, -1)[place] == wanted
+    is_kept &= np.append(lists.weights.cpu().numpy(), 0.0)[place] == edges.weights
+    shared_by = np.bincount(place, is_kept, given.edges + 1).clip(1)
+    found = np.where(is_kept, (np.append(values, 0.0) / shared_by)[place], 0.0)
+    if graph.is_directed():
+        return found
+    total: npt.NDArray[np.float64] = found.reshape(2, -1).sum(0)
+    return total if normalized else total / 2
+
+
+def _positive_graph(graph: ConvertedGraph, attribute: str | None) -> SparseGraph:
+    if attribute is not None and (graph.edges(attribute).weights <= 0).any():
+        raise left_to_networkx("betweenness with weights that are not positive")
+    return _sparse_graph(graph, attribute, negative=False, loops=True)
 
 
 def rows(graph: ConvertedGraph, attribute: str | None) -> Iterator[npt.NDArray[np.float64]]:

@@ -1,26 +1,14 @@
-"""Betweenness: how many shortest paths pass through each vertex."""
+"""Betweenness: how many shortest paths pass through each vertex, or over each edge."""
 
-from collections.abc import Callable
-from functools import partial
-
-import numpy as np
 import torch
 
-from tri_apsp import engines
 from tri_apsp.arguments import Vertices, check_flags, sources_of
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
-from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.elimination.flows import Flows
+from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.progress import progress_bar
-from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.choice import choose
-from tri_apsp.sparse.hops import hops
-from tri_apsp.sparse.plan import plan_sparse
-from tri_apsp.sparse.run import SparseSolver
-from tri_apsp.sparse.settle import settle
-
-# Distances that are held at a time, and sources of a task.
-_VALUES_PER_BLOCK, _PART = 1 << 24, 16
+from tri_apsp.sparse.flows import Demand, flows
+from tri_apsp.sparse.share import WHOLE, Share
 
 
 def betweenness(
@@ -56,8 +44,7 @@ def betweenness(
         DistanceRangeError: as `shortest_paths`; the number of shortest paths exceeds float64.
 
     Cost:
-        That of the rows of distances, about 17 million distances at a time, and three passes over
-        all edges for each source, on the CPU. Floats are added up in float64.
+        As `edge_flows`.
 
     Source:
         Brandes, A Faster Algorithm for Betweenness Centrality, 2001.
@@ -70,98 +57,142 @@ def betweenness(
         >>> tri_apsp.betweenness(path)
         tensor([0., 1., 0.], dtype=torch.float64)
     """
+    return shared_betweenness(
+        graph,
+        WHOLE,
+        weighted=weighted,
+        normalized=normalized,
+        endpoints=endpoints,
+        sources=sources,
+        progress=progress,
+    )
+
+
+def edge_betweenness(
+    graph: GraphLike,
+    *,
+    weighted: bool = False,
+    normalized: bool = True,
+    sources: Vertices | None = None,
+    progress: bool = False,
+) -> torch.Tensor:
+    """Return the betweenness of each edge: over all pairs (s, t) of vertices, the share of the
+    shortest paths from s to t that lead over it, added up.
+
+    Args:
+        graph: as for `shortest_paths`, without a batch.
+        weighted: as for `betweenness`.
+        normalized: divide by the number of pairs, n (n - 1).
+        sources: the only vertices s, as for `betweenness`.
+        progress: show a bar on stderr.
+
+    Returns:
+        (edges,) of float64 on the CPU, in the order of `by_source`, as
+        networkx.edge_betweenness_centrality of a directed graph. Of a graph that `prepare` made
+        with directed=False, as of an undirected one: an edge counts in both directions, and without
+        `normalized` each pair once.
+
+    Raises:
+        InputError, DistanceRangeError: as `betweenness`.
+
+    Cost:
+        As `edge_flows`.
+
+    Source:
+        Brandes, On Variants of Shortest-Path Betweenness Centrality and their Generic Computation,
+        2008.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> path = torch.tensor([[0, 3, inf], [3, 0, 1], [inf, 1, 0]])
+        >>> tri_apsp.edge_betweenness(path)  # edges 0-1, 1-0, 1-2 and 2-1
+        tensor([0.3333, 0.3333, 0.3333, 0.3333], dtype=torch.float64)
+        >>> tri_apsp.edge_betweenness(tri_apsp.prepare(path, directed=False))
+        tensor([0.6667, 0.6667, 0.6667, 0.6667], dtype=torch.float64)
+    """
+    return shared_edge_betweenness(
+        graph, WHOLE, weighted=weighted, normalized=normalized, sources=sources, progress=progress
+    )
+
+
+def shared_betweenness(
+    graph: GraphLike,
+    share: Share,
+    *,
+    weighted: bool,
+    normalized: bool,
+    endpoints: bool,
+    sources: Vertices | None,
+    progress: bool = False,
+) -> torch.Tensor:
+    """Return what a share of the sources adds to the betweenness, the sum over all shares."""
     check_flags(weighted=weighted, normalized=normalized, endpoints=endpoints, progress=progress)
     given = sparse_graph(graph)
-    if weighted and given.dtype.is_floating_point:
-        given = sparse_graph(given, dtype=torch.float64)
     n = given.n
-    starts = torch.arange(n) if sources is None else sources_of(sources, n)
-    engines.choose(given.device)  # which raises if no kernel can run
-    if not weighted:
-        ones = torch.ones(given.edges, dtype=torch.int32, device=given.device)
-        given = given.with_weights(ones)
-    rows_of = _weighted(given, starts) if weighted else _unweighted(given)
-    given = given.to(torch.device("cpu"))
-    found = np.zeros(n)
-    step = max(1, _VALUES_PER_BLOCK // max(1, n))
-    with progress_bar(progress) as report:
-        for first in range(0, len(starts), step):
-            block = starts[first : first + step]
-            found += _shares(given, block.numpy(), rows_of(block), endpoints=endpoints)
-            if report is not None:
-                report((first + len(block)) / len(starts))
+    starts, found = _unit_flows(given, share, sources, weighted=weighted, progress=progress)
+    values = found.through
+    if endpoints:
+        # What arrives over edges passes or ends; of what starts, none travels to the start itself.
+        own = slice(share.of(len(starts)).start, share.of(len(starts)).stop)
+        arrives = torch.bincount(given.by_source.vertices.cpu(), found.over, n)
+        values = arrives + torch.bincount(starts[own], found.served[own] - 1, n)
     if sources is not None:
-        found *= _estimate(n, starts.numpy(), endpoints=endpoints)
+        values = values * _estimate(n, starts, endpoints=endpoints)
     pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
-    return torch.from_numpy(found / max(1, pairs) if normalized else found)
+    return values / max(1, pairs) if normalized else values
 
 
-def _estimate(n: int, starts: Array, *, endpoints: bool) -> Array:
+def shared_edge_betweenness(
+    graph: GraphLike,
+    share: Share,
+    *,
+    weighted: bool,
+    normalized: bool,
+    sources: Vertices | None,
+    progress: bool = False,
+) -> torch.Tensor:
+    """Return what a share of the sources adds to the betweenness of edges, which is the sum over
+    all shares.
+    """
+    check_flags(weighted=weighted, normalized=normalized, progress=progress)
+    given = sparse_graph(graph)
+    starts, found = _unit_flows(given, share, sources, weighted=weighted, progress=progress)
+    scale, values = given.n / max(1, len(starts)), found.over
+    if normalized:
+        scale /= max(1, given.n * (given.n - 1))
+    if isinstance(given, PreparedGraph) and not given.directed:
+        values = _both_directions(given, values)
+        scale /= 1 if normalized else 2
+    return values * scale
+
+
+def _both_directions(graph: SparseGraph, values: torch.Tensor) -> torch.Tensor:
+    """Return the sum of the values of each edge and of the one back, if there is that."""
+    sources, targets = graph.by_source.owners().cpu(), graph.by_source.vertices.cpu().long()
+    keys, back = sources * graph.n + targets, targets * graph.n + sources
+    place = torch.searchsorted(keys, back).clamp(max=max(0, len(keys) - 1))
+    return values + torch.where(keys[place] == back, values[place], 0.0)
+
+
+def _unit_flows(
+    graph: SparseGraph, share: Share, sources: Vertices | None, *, weighted: bool, progress: bool
+) -> tuple[torch.Tensor, Flows]:
+    """Return the sources, and the flows of 1 from each to each vertex."""
+    starts = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
+    demand = Demand.same(torch.ones(1, dtype=torch.float64))
+    with progress_bar(progress) as report:
+        found, _ = flows(graph, starts, demand, weighted=weighted, share=share, report=report)
+    return starts, found
+
+
+def _estimate(n: int, starts: torch.Tensor, *, endpoints: bool) -> torch.Tensor:
     """Return by what the shares of some sources are multiplied to estimate those of all, (n,).
 
     Without `endpoints`, a source has no share of its own paths: those are of one source less.
     """
     if endpoints:
-        return np.full(n, n / len(starts))
-    counts = len(starts) - np.bincount(starts, minlength=n)
-    factors: Array = np.divide(n - 1, counts, out=np.full(n, np.nan), where=counts > 0)
-    return factors
-
-
-def _shares(graph: SparseGraph, starts: Array, rows: torch.Tensor, *, endpoints: bool) -> Array:
-    """Return the shares of the shortest paths from some sources that pass through each vertex,
-    added up.
-    """
-    from tri_apsp.kernels.cpu.betweenness import (  # with Numba: half a second
-        CYCLIC,
-        TOO_MANY,
-        add_betweenness,
-    )
-
-    lists = graph.by_source.arrays(), graph.by_destination.arrays()
-    distances, parts = rows.numpy(), range(0, len(starts), _PART)
-    no_path = distances.dtype.type(no_edge(rows.dtype))
-    shares, faults = np.zeros((len(parts), graph.n)), np.zeros((len(parts), 1), np.int64)
-    tasks: list[CpuTask] = []
-    for first, found, fault in zip(parts, shares, faults, strict=True):
-        part = slice(first, first + _PART)
-        tasks.append((*lists, starts[part], distances[part], no_path, endpoints, found, fault))
-    run_tasks(add_betweenness, tasks, 16 * len(starts) * (graph.edges + graph.n), thread_count())
-    if TOO_MANY in faults:
-        raise DistanceRangeError(
-            "the number of shortest paths between two vertices must fit float64, but exceeds it; "
-            "give weights that differ, with weighted=True."
-        )
-    if CYCLIC in faults:
-        raise InputError(
-            "weights must be large enough for sums of float64 to hold them, but some are lost in a "
-            "distance, so that there are infinitely many shortest paths; give integers."
-        )
-    summed: Array = shares.sum(axis=0)
-    return summed
-
-
-Rows = Callable[[torch.Tensor], torch.Tensor]
-"""From sources to their rows of distances, on the CPU."""
-
-
-def _unweighted(graph: SparseGraph) -> Rows:
-    rows = partial(hops, graph, dtype=torch.int32)
-    return lambda starts: rows(starts).cpu()
-
-
-def _weighted(graph: SparseGraph, starts: torch.Tensor) -> Rows:
-    lightest = graph.by_source.weights.min().item() if graph.edges else 1
-    if lightest <= 0:
-        raise InputError(
-            "weights must be positive for betweenness, since there may be infinitely many paths "
-            f"along edges of weight 0, but one is {lightest}; give weighted=False, or add a small "
-            "weight."
-        )
-    choice = "auto"
-    if graph.dtype.is_floating_point:
-        # By equal sums: elimination adds up the floats of a path in another order.
-        choice = choose(SparseGraph(graph.n, graph.by_source), len(starts), starts)[0]
-    plan = plan_sparse(graph, reason="rows in blocks", choice=choice, sources=starts)
-    solver = SparseSolver(settle(graph, plan))
-    return lambda block: solver.solve(block).distances.cpu()
+        return torch.full((n,), n / len(starts), dtype=torch.float64)
+    counts = len(starts) - torch.bincount(starts, minlength=n)
+    return torch.where(counts > 0, (n - 1) / counts.to(torch.float64), torch.nan)

@@ -1,5 +1,5 @@
-"""Betweenness from rows of distances: shortest paths are counted away from a source, and shared out
-to the vertices on them back towards it.
+"""Flows from rows of distances: shortest paths are counted away from a source, and demand is handed
+back along them towards it.
 """
 
 import numpy as np
@@ -7,12 +7,25 @@ import numpy as np
 from tri_apsp.kernels.cpu.compilation import kernel
 
 TOO_MANY, CYCLIC = 1, 2
-"""Faults of add_betweenness: a number of paths exceeds float64; shortest paths have a cycle."""
+"""Faults of add_flows: a number of paths exceeds float64; shortest paths have a cycle."""
 
 
 @kernel
-def add_betweenness(by_source, by_destination, starts, distances, no_path, endpoints, found, fault):
-    """found[v] += the share of the shortest paths from each of `starts` that pass through v.
+def add_flows(
+    by_source,
+    by_destination,
+    starts,
+    distances,
+    no_path,
+    demand,
+    demand_rows,
+    lost,
+    fault,
+    through,
+    over,
+):
+    """Add the flows from some starts to those of others: what travels from each to all vertices, a
+    path's share by the number of shortest paths.
 
     An edge is tight if it is the last of a shortest path: d[u] + w is exactly d[v]. A vertex comes
     after all from which a tight edge leads to it. Distances do not tell this order, since a small
@@ -22,28 +35,33 @@ def add_betweenness(by_source, by_destination, starts, distances, no_path, endpo
 
     Args:
         by_source, by_destination: offsets, vertices and positive weights of the edges.
-        starts: [rows], the source of each row.
-        distances: [rows, n], `no_path` where there is none.
-        endpoints: whether a path also passes through its ends.
-        found: [n] of float64.
-        fault: [1], 0; becomes TOO_MANY or CYCLIC, and `found` is then not complete.
+        starts: [starts], the source of each row of distances.
+        distances: [starts, n], `no_path` where there is none.
+        demand: [rows, starts], what travels to a vertex of each row.
+        demand_rows: [n], the row of each vertex.
+        lost: [starts], 0; becomes the demand without a path.
+        fault: [1], 0; becomes TOO_MANY or CYCLIC, and the flows are then not complete.
+        through: [n], what passes through each vertex, without that of its ends.
+        over: [edges], what travels over each edge, in the order of `by_destination`.
     """
     offsets, targets, weights = by_source
     in_offsets, sources, in_weights = by_destination
     n = distances.shape[1]
     # Paths from the source, those that pass through, and tight edges from vertices still to come.
-    paths, shares = np.empty(n, np.float64), np.empty(n, np.float64)
+    paths, flows = np.empty(n, np.float64), np.empty(n, np.float64)
     pending = np.empty(n, np.int64)
     order = np.empty(n, np.int32)
     for row in range(len(starts)):
         d, start = distances[row], starts[row]
         reached = 0
         for v in range(n):
-            paths[v], shares[v], pending[v] = 0.0, 0.0, 0
+            paths[v], flows[v], pending[v] = 0.0, 0.0, 0
             if d[v] < no_path:
                 reached += 1
                 for e in range(in_offsets[v], in_offsets[v + 1]):
                     pending[v] += d[sources[e]] + in_weights[e] == d[v]
+            else:
+                lost[row] += demand[demand_rows[v], row]
         paths[start] = 1.0
         order[0] = start
         count = 1
@@ -67,11 +85,11 @@ def add_betweenness(by_source, by_destination, starts, distances, no_path, endpo
             return
         for index in range(count - 1, 0, -1):  # but for the source
             v = order[index]
-            share = (1.0 + shares[v]) / paths[v]
+            through[v] += flows[v]
+            ratio = (demand[demand_rows[v], row] + flows[v]) / paths[v]
             for e in range(in_offsets[v], in_offsets[v + 1]):
                 u = sources[e]
                 if d[u] + in_weights[e] == d[v]:
-                    shares[u] += paths[u] * share
-            found[v] += shares[v] + 1.0 if endpoints else shares[v]
-        if endpoints:
-            found[start] += count - 1
+                    share = paths[u] * ratio
+                    flows[u] += share
+                    over[e] += share

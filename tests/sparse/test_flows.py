@@ -1,0 +1,315 @@
+"""Loads of edges, against NetworkX, exact fractions, and by both methods."""
+
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+import tri_apsp
+from tri_apsp.elimination.cpu import CpuSweeps
+from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
+from tri_apsp.graphs.sparse import sparse_graph
+from tri_apsp.sparse.flows import on_grid
+
+DTYPES = [torch.int16, torch.int32, torch.int64, torch.float32, torch.float64]
+
+
+def ties(seed: int, *, directed: bool = True, n: int = 30) -> nx.Graph:
+    """A random graph with many ties, several parts, one-way streets and isolated vertices."""
+    graph = nx.gnm_random_graph(n, 2 * n, seed=seed, directed=directed)
+    graph.remove_edges_from(list(graph.edges(range(3))))
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = 1 + (u * v + seed) % 4
+    return graph
+
+
+def both_methods(
+    graph: nx.Graph, dtype: torch.dtype, **options: bool
+) -> list[tri_apsp.SparseGraph]:
+    """The graph without an order, and with one."""
+    weights = tri_apsp.from_networkx(graph, dtype=dtype)
+    plain = tri_apsp.prepare(weights, order="none", **options)
+    order = np.random.default_rng(1).permutation(plain.n)
+    return [plain, tri_apsp.prepare(weights, order=order, **options)]
+
+
+def of_edges(graph: tri_apsp.SparseGraph, values: torch.Tensor) -> dict[tuple[int, int], float]:
+    lists = graph.by_source
+    ends = lists.owners().tolist(), lists.vertices.tolist()
+    return dict(zip(zip(*ends, strict=True), values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("directed", [True, False])
+def test_betweenness_of_edges(directed: bool, dtype: torch.dtype) -> None:
+    for seed in range(3):
+        network = ties(seed, directed=directed)
+        for graph in both_methods(network, dtype, directed=directed):
+            for weight in (None, "weight"):
+                for normalized in (True, False):
+                    expected = nx.edge_betweenness_centrality(
+                        network, weight=weight, normalized=normalized
+                    )
+                    if not directed:
+                        expected |= {(v, u): value for (u, v), value in expected.items()}
+                    found = tri_apsp.edge_betweenness(
+                        graph, weighted=weight is not None, normalized=normalized
+                    )
+                    assert of_edges(graph, found) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("endpoints", [True, False])
+def test_betweenness_by_elimination(endpoints: bool) -> None:
+    for seed in range(5):
+        for graph in both_methods(network := ties(seed), torch.int64):
+            for normalized in (True, False):
+                options = {"normalized": normalized, "endpoints": endpoints}
+                expected = nx.betweenness_centrality(network, weight="weight", **options)
+                found = tri_apsp.betweenness(graph, weighted=True, **options)
+                np.testing.assert_allclose(found, [expected[v] for v in range(30)], rtol=1e-12)
+        plain, prepared = both_methods(network, torch.int64)
+        for measure in (tri_apsp.betweenness, tri_apsp.edge_betweenness):
+            some, same = (measure(g, weighted=True, sources=[4, 7, 4]) for g in (plain, prepared))
+            torch.testing.assert_close(some, same)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        nx.star_graph(40),
+        nx.path_graph(50),
+        nx.path_graph(50, create_using=nx.DiGraph),
+        nx.disjoint_union(nx.cycle_graph(7), nx.grid_2d_graph(5, 6)),
+        nx.empty_graph(1),
+    ],
+    ids=["star", "path", "one way", "parts", "one vertex"],
+)
+def test_special_graphs(network: nx.Graph) -> None:
+    network = nx.convert_node_labels_to_integers(network)
+    if network.number_of_nodes() > 5:
+        network.add_edge(3, 3)
+    expected = nx.betweenness_centrality(network, normalized=False)
+    for graph in both_methods(network, torch.int32):
+        found = tri_apsp.betweenness(graph, weighted=True, normalized=False)
+        found /= 1 if network.is_directed() else 2
+        np.testing.assert_allclose(found, [expected[v] for v in sorted(network)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["none", "auto"])
+def test_no_vertices_or_edges(order: str) -> None:
+    for n in (0, 1, 3):
+        graph = tri_apsp.prepare(torch.full((n, n), torch.inf), order=order)
+        assert tri_apsp.betweenness(graph, weighted=True).tolist() == [0] * n
+        assert tri_apsp.edge_betweenness(graph, weighted=True).tolist() == []
+        found = tri_apsp.edge_flows(graph, range(n), range(n), 2.0)
+        assert found.unserved.tolist() == [2 * (n - 1)] * n
+        assert len(found.over) == 0
+
+
+def expected_flows(
+    network: nx.DiGraph, sources: list[int], targets: list[int], demand: np.ndarray
+) -> tuple[dict[tuple[int, int], float], np.ndarray]:
+    over, unserved = dict.fromkeys(network.edges, 0.0), np.zeros(len(sources))
+    for i, s in enumerate(sources):
+        for j, t in enumerate(targets):
+            if s == t:
+                continue
+            if not nx.has_path(network, s, t):
+                unserved[i] += demand[i, j]
+                continue
+            paths = list(nx.all_shortest_paths(network, s, t, "weight"))
+            for path in paths:
+                for edge in nx.utils.pairwise(path):
+                    over[edge] += demand[i, j] / len(paths)
+    return over, unserved
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_flows(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of repeated sources and targets, in several blocks; what enters a vertex leaves it."""
+    monkeypatch.setattr("tri_apsp.sparse.flows._VALUES_PER_BLOCK", 100)
+    rng = np.random.default_rng(3)
+    network = ties(7)
+    sources, targets = [4, 9, 9, 20, 0, 11], [5, 4, 29, 5, 13]
+    demand = rng.integers(0, 5, (6, 5)) + rng.random((6, 5))
+    over, unserved = expected_flows(network, sources, targets, demand)
+    for graph in both_methods(network, dtype):
+        found = tri_apsp.edge_flows(graph, sources, targets, demand)
+        assert of_edges(graph, found.over) == pytest.approx(over, rel=1e-12)
+        np.testing.assert_allclose(found.unserved, unserved, rtol=1e-12, atol=1e-14)
+        out, into = np.zeros(30), np.zeros(30)
+        for (u, v), value in of_edges(graph, found.over).items():
+            out[u] += value
+            into[v] += value
+        own = [demand[i, j] for i, s in enumerate(sources) for j, t in enumerate(targets) if s == t]
+        starts = np.bincount(sources, demand.sum(1) - found.unserved.numpy(), 30)
+        starts[4] -= sum(own)  # travels no edge
+        np.testing.assert_allclose(out, found.through.numpy() + starts, atol=1e-12)
+
+
+def test_forms_of_demand() -> None:
+    rng = np.random.default_rng(4)
+    demand = rng.integers(0, 3, (2, 4)).astype(float)
+    ends = [3, 8], [5, 5, 29, 3]
+    for graph in both_methods(ties(7), torch.float64):
+
+        def over(values: object, graph: tri_apsp.SparseGraph = graph) -> torch.Tensor:
+            return tri_apsp.edge_flows(graph, *ends, values).over
+
+        expected = over(demand)
+        for form in (
+            demand.tolist(),
+            demand.astype(np.float32),
+            torch.from_numpy(demand).int(),
+            scipy.sparse.coo_array(demand),
+            scipy.sparse.csc_matrix(demand),
+            torch.from_numpy(demand).to_sparse(),
+        ):
+            torch.testing.assert_close(over(form), expected, rtol=1e-15, atol=0)
+        vector = np.array([1.0, 2, 0, 4])
+        for form in (
+            [1, 2, 0, 4],
+            torch.from_numpy(vector).to_sparse(),
+            scipy.sparse.coo_array(vector),
+        ):
+            torch.testing.assert_close(over(form), over([[1, 2, 0, 4]] * 2))
+        torch.testing.assert_close(over(2.5), over(np.full((2, 4), 2.5)))
+
+
+@pytest.mark.parametrize(
+    ("demand", "match"),
+    [
+        (torch.ones(3, 3), r"shape \(2, 3\), one number.* or \(3,\), but has shape \(3, 3\)"),
+        ([1, -1, 2], "finite and not negative, but one is -1.0"),
+        ([1, float("nan"), 2], "finite and not negative, but one is nan"),
+        (scipy.sparse.csr_array([[0, float("inf"), 0], [0, 0, 0]]), "finite .* but one is inf"),
+        ([1e308, 1e308, 0], "sum of `demand` must fit float64"),
+        (["a"], "must be numbers, one for each source and target"),
+        (torch.ones(3, dtype=torch.complex64), "must be numbers"),
+        (None, "must be"),
+    ],
+)
+def test_demand_is_refused(demand: object, match: str) -> None:
+    with pytest.raises((InputError, InputTypeError), match=match):
+        tri_apsp.edge_flows(torch.ones(3, 3), [0, 1], [0, 1, 2], demand)
+
+
+def test_ends_and_weights_are_refused() -> None:
+    with pytest.raises(InputError, match=r"`targets` must lie in \[0, 3\)"):
+        tri_apsp.edge_flows(torch.ones(3, 3), [0], [3], 1)
+    with pytest.raises(InputError, match="weights must be positive"):
+        tri_apsp.edge_flows(torch.zeros(3, 3), [0], [1], 1)
+    with pytest.raises(InputError, match="weights must be positive"):
+        tri_apsp.edge_betweenness(torch.tensor([[0, -1], [3, 0]]), weighted=True)
+
+
+def test_ties_of_floats() -> None:
+    """Floats are multiples of one quantum after rounding, so that any order sees the same ties."""
+    network = nx.convert_node_labels_to_integers(nx.grid_2d_graph(8, 8)).to_directed()
+    rng = np.random.default_rng(0)
+    for u, v in network.edges:
+        network[u][v]["weight"] = 0.1 * rng.integers(1, 4)
+    plain, prepared = both_methods(network, torch.float64)
+    rounded = on_grid(prepared)
+    assert rounded is not None
+    moved = (rounded.by_source.weights - prepared.by_source.weights).abs().max()
+    assert 0 < moved <= 2.0**-53 * 2 * 64 * 0.3
+    found, same = (tri_apsp.betweenness(g, weighted=True) for g in (plain, prepared))
+    torch.testing.assert_close(found, same, rtol=1e-12, atol=0)
+    quarters = prepared.with_weights((prepared.by_source.weights * 10).round() / 4)
+    assert on_grid(quarters) is quarters
+    integers = prepared.with_weights((prepared.by_source.weights * 10).round().int())
+    found, same = (tri_apsp.betweenness(g, weighted=True) for g in (quarters, integers))
+    torch.testing.assert_close(found, same, rtol=1e-12, atol=0)
+    # Where a sum would lose a weight, it is not rounded.
+    assert on_grid(sparse_graph(torch.tensor([[0, 1e300], [1.0, 0]], dtype=torch.float64))) is None
+    # Integers beyond float64 are rounded too.
+    large = [[0, 2**60, 2**61 + 2**10], [2**60, 0, 2**60 + 2**10], [2**60, 2**60, 0]]
+    graph = tri_apsp.prepare(torch.tensor(large), order=[0, 1, 2])
+    assert tri_apsp.betweenness(graph, weighted=True, normalized=False).tolist() == [0, 0.5, 0]
+
+
+def grid_loads(rows: int, columns: int) -> dict[tuple[int, int], Fraction]:
+    """The exact loads of a one-way grid with demand 1 from a corner to each vertex."""
+    paths = [[1] * columns for _ in range(rows)]
+    for i in range(1, rows):
+        for j in range(1, columns):
+            paths[i][j] = paths[i - 1][j] + paths[i][j - 1]
+    flow = [[Fraction(1)] * columns for _ in range(rows)]
+    over = {}
+    for i in reversed(range(rows)):
+        for j in reversed(range(columns)):
+            for k, m in ((i - 1, j), (i, j - 1)):
+                if k >= 0 and m >= 0:
+                    share = flow[i][j] * paths[k][m] / paths[i][j]
+                    over[k * columns + m, i * columns + j] = share
+                    flow[k][m] += share
+    return over
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "lanes"),
+    [
+        (30, 30, 0),
+        (70, 70, 1),  # counts up to 2^135
+    ],
+)
+def test_counts_beyond_the_lanes(
+    rows: int, columns: int, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loads are exact within 1e-6 whatever lanes they take."""
+    monkeypatch.setattr("tri_apsp.elimination.cpu._LEAST_SINGLE", 0)
+    network = nx.convert_node_labels_to_integers(
+        nx.grid_2d_graph(rows, columns, create_using=nx.DiGraph)
+    )
+    network.remove_edges_from([(u, v) for u, v in network.edges if u > v])
+    weights = nx.to_scipy_sparse_array(network, range(rows * columns), dtype=np.int32)
+    graph = tri_apsp.prepare(weights)
+    expected = grid_loads(rows, columns)
+    found = tri_apsp.edge_flows(graph, [0], range(graph.n), 1.0)
+    sweeps = graph.sweeps
+    assert isinstance(sweeps, CpuSweeps)
+    assert sweeps._flow_lanes == lanes
+    for edge, value in of_edges(graph, found.over).items():
+        exact = float(expected[edge])
+        assert abs(value - exact) <= 1e-6 * exact
+    assert found.unserved.tolist() == [0]
+
+
+def test_distances_beyond_single_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """float32 does not hold 2^24 + 1, so that another path would seem as short."""
+    monkeypatch.setattr("tri_apsp.elimination.cpu._LEAST_SINGLE", 0)
+    edges = np.array([[0, 1, 2**24], [1, 3, 1], [0, 2, 2**24], [2, 3, 2], [3, 4, 1]])
+    weights = scipy.sparse.coo_array((edges[:, 2], (edges[:, 0], edges[:, 1])), (5, 5))
+    graph = tri_apsp.prepare(weights, order=range(5))
+    found = tri_apsp.edge_flows(graph, [0], [4], 1.0)
+    assert of_edges(graph, found.over) == {(0, 1): 1, (0, 2): 0, (1, 3): 1, (2, 3): 0, (3, 4): 1}
+    assert found.through.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_too_many_paths() -> None:
+    diamonds = nx.DiGraph()
+    for first in range(0, 3300, 3):
+        for middle in (first + 1, first + 2):
+            nx.add_path(diamonds, [first, middle, first + 3])
+    weights = nx.to_scipy_sparse_array(diamonds, range(3301), dtype=np.int32)
+    with pytest.raises(DistanceRangeError, match="number of shortest paths"):
+        tri_apsp.edge_flows(tri_apsp.prepare(weights, order="none"), [0], [3300], 1)
+    # By elimination, paths of weight w count 2^(-rate w).
+    graph = tri_apsp.prepare(weights, order=range(3301))
+    loads = of_edges(graph, tri_apsp.edge_flows(graph, [0], range(3301), 1).over)
+    for first in range(0, 3300, 3):
+        beyond = (3301 - (first + 3)) / 2  # over each middle
+        assert loads[first, first + 1] == pytest.approx(1 + beyond)
+        assert loads[first + 2, first + 3] == pytest.approx(beyond)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_demand_of_any_unit(scale: float) -> None:
+    for graph in both_methods(ties(3), torch.int32):
+        one, scaled = (tri_apsp.edge_flows(graph, [5, 8], [9, 25], x) for x in (1.0, scale))
+        for x, y in zip(one, scaled, strict=True):
+            torch.testing.assert_close(y / scale, x)

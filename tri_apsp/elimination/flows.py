@@ -1,0 +1,101 @@
+"""Flows along shortest paths of an eliminated graph: counts of paths before the sweeps, and the
+flows over edges of the graph after them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tri_apsp.elimination.weights import Elimination
+from tri_apsp.engines.cpu_tasks import Array
+
+TOO_MANY_PATHS = (
+    "the number of shortest paths between two vertices must fit float64, but exceeds it; give "
+    "weights that differ."
+)
+
+
+FLOW_LANES = (np.float32, False), (np.float64, False), (np.float64, True)
+"""Lanes of flows, those that take less time first: their dtype, and whether counts have a rate."""
+DEMAND_EXPONENT, MOST_EXPONENT = {np.float32: 90, np.float64: 20}, 1000
+"""Powers of two: of the largest demand of a source, so that ratios of flows and counts are neither
+too large nor subnormal; and of the largest number of paths with a rate, in sums of a few.
+"""
+
+
+class Flows(NamedTuple):
+    """What travels along shortest paths, on the CPU.
+
+    Attributes:
+        through: (n,) of float64, the flow that passes through each vertex, without that of its
+            ends.
+        over: (2, filled edges) of float64, the flow over the edges of the graph, upward and
+            downward.
+        served: (sources,) of float64, the demand from each source that has a path.
+    """
+
+    through: torch.Tensor
+    over: torch.Tensor
+    served: torch.Tensor
+
+
+def demand_of(demand: torch.Tensor, rows: torch.Tensor | None, n: int) -> torch.Tensor:
+    """Return what travels from each source to all vertices, (sources,); see Sweeps.flows."""
+    if rows is None:
+        return n * demand[0]
+    return torch.bincount(rows, minlength=len(demand)).to(demand.dtype) @ demand
+
+
+class PathCounts:
+    """The numbers of shortest paths below the edges of a filled graph, all of float64.
+
+    A path of weight w counts 2^(-rate w). That cancels in all ratios, and keeps counts that grow
+    with the distance within the range of float64.
+
+    Attributes:
+        weights: (2, edges), upward and downward, inf where there is no path.
+        counts: (2, edges).
+        own: (2, edges), the share of the edge of the graph in its count.
+    """
+
+    def __init__(self, elimination: Elimination, rate: float) -> None:
+        from tri_apsp.kernels.cpu.flows import count_paths
+
+        tree, limit = elimination.tree, elimination.limit
+        given = np.stack((elimination.upward, elimination.downward))
+        self.weights = np.where(given <= limit, given, np.inf).astype(np.float64)
+        is_edge = (elimination.given == given) & (given <= limit)
+        single = np.where(is_edge, np.exp2(-rate * np.where(is_edge, given, 0.0)), 0.0)
+        self.counts = single.copy()
+        self._lists = tree.offsets, tree.ancestors, *tree.descents
+        count_paths(*self._lists, *self.weights, *self.counts)
+        # A count is 0 where the rate loses it.
+        self.own = np.divide(single, self.counts, out=single, where=single > 0)
+
+    def of_lanes(self, dtype: Any) -> tuple[Array, Array]:
+        """Return weights and counts in the dtype of lanes. For float32, weights are scaled by a
+        power of two, so that all sums below inf are exact: those of fewer than 2^24 quanta, which
+        divide each weight.
+        """
+        with np.errstate(over="ignore"):
+            counts = self.counts.astype(dtype)
+            if dtype == np.float64:
+                return self.weights, counts
+            finite = self.weights[np.isfinite(self.weights)]
+            exponent = int(np.frexp(finite.max(initial=1))[1])
+            quanta = np.ldexp(finite, 52 - exponent).astype(np.int64)
+            lowest = int(np.bitwise_or.reduce(quanta, initial=1 << 52))
+            trailing = (lowest & -lowest).bit_length() - 1
+            return np.ldexp(self.weights, 156 - exponent - trailing).astype(dtype), counts
+
+    def unpack(self, through: Array, over: Array) -> None:
+        """Turn flows over filled edges (2, edges) into those over edges of the graph, and add what
+        passes through the positions below them to `through` (n,).
+        """
+        from tri_apsp.kernels.cpu.flows import unpack_flows
+
+        unpack_flows(*self._lists, *self.weights, *self.counts, *over, through)
+        over *= self.own

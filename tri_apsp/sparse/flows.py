@@ -1,0 +1,371 @@
+"""Flows: demand that travels along shortest paths, shared evenly by those of equal length."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tri_apsp import engines
+from tri_apsp.arguments import Vertices, as_vector, check_flags, check_tensor, sources_of
+from tri_apsp.elimination.base import Sweeps
+from tri_apsp.elimination.flows import TOO_MANY_PATHS, Flows, demand_of
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_sums
+from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.messages import shown
+from tri_apsp.progress import progress_bar
+from tri_apsp.semirings import no_edge
+from tri_apsp.sparse.choice import choose, hop_sweeps
+from tri_apsp.sparse.hops import hops
+from tri_apsp.sparse.plan import plan_sparse
+from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.settle import settle
+from tri_apsp.sparse.share import WHOLE, Share
+
+# Distances, and values of demand, that are held at a time; pairs of a block by elimination, which
+# takes a GPU some seconds; and sources of a task by rows. For a bar: the least sources of a block,
+# and the most blocks.
+_VALUES_PER_BLOCK, _PAIRS_PER_BLOCK, _PART = 1 << 24, 1 << 36, 16
+_LEAST_OF_BAR, _BLOCKS_OF_BAR = 1 << 11, 20
+# Bits of the sums of a float64.
+_BITS = 52
+
+
+class EdgeFlows(NamedTuple):
+    """What travels along shortest paths, which `edge_flows` returns.
+
+    Attributes:
+        over: (edges,) of float64, the load of each edge, in the order of `by_source`.
+        through: (n,) of float64, what passes through each vertex, without what starts or ends
+            there.
+        unserved: (sources,) of float64, the demand from each source that has no path.
+    """
+
+    over: torch.Tensor
+    through: torch.Tensor
+    unserved: torch.Tensor
+
+
+def edge_flows(
+    graph: GraphLike,
+    sources: Vertices,
+    targets: Vertices,
+    demand: Any,
+    *,
+    progress: bool = False,
+) -> EdgeFlows:
+    """Return the load of each edge if demand travels along shortest paths, split evenly over equal
+    ones: an all-or-nothing assignment.
+
+    Args:
+        graph: as for `shortest_paths`, without a batch; distances are sums of weights, which must
+            be positive.
+        sources: vertices from which demand comes; one may occur more than once.
+        targets: vertices to which it goes; one may occur more than once.
+        demand: what travels from each source to each target, not negative: (sources, targets), as a
+            tensor, an array, a list, or a sparse one of SciPy or torch; (targets,), the same from
+            each source; or one number for each pair. What travels from a vertex to itself uses no
+            edge.
+        progress: show a bar on stderr.
+
+    Returns:
+        The loads, in the unit of the demand, on the CPU, the flow through each vertex, and the
+        demand without a path.
+
+    Raises:
+        InputError: as `shortest_paths`; a weight that is not positive; demand of another shape,
+            negative or not finite, or whose sum exceeds float64.
+        DistanceRangeError: as `shortest_paths`; the number of shortest paths exceeds float64.
+
+    Ties:
+        Paths are equal where their sums are exactly. Sums of integers, and of floats that are
+        multiples of one quantum, are exact. Other floats are rounded to multiples of 2^-52 of the
+        largest sum that a path may have, which is less than 2 n times the largest weight; where
+        that loses a weight, sums are rounded instead.
+
+    Cost:
+        By elimination, where a graph has an order or one pays: two sweeps for each source, 4 times
+        `closeness`, and a pass over the triangles of the filled graph. Else, that of the rows of
+        distances, about 17 million at a time, and three passes over all edges for each source.
+        Lanes of float32, where they hold all distances and numbers of paths, have a relative error
+        of 1e-6 at most; loads are added up in float64, in any order.
+
+    Source:
+        Brandes, A Faster Algorithm for Betweenness Centrality, 2001; the order: Dibbelt, Strasser,
+        Wagner, Customizable Contraction Hierarchies, 2016.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> graph = torch.tensor([[0, 1, 1, inf], [inf, 0, inf, 1], [inf, inf, 0, 1], [inf] * 4])
+        >>> graph = tri_apsp.prepare(graph)
+        >>> flows = tri_apsp.edge_flows(graph, [0, 3], [3, 1], [[6, 2], [0, 5]])
+        >>> flows.over, flows.unserved  # edges 0-1, 0-2, 1-3 and 2-3
+        (tensor([5., 3., 3., 3.], dtype=torch.float64), tensor([0., 5.], dtype=torch.float64))
+    """
+    return shared_edge_flows(graph, sources, targets, demand, WHOLE, progress=progress)
+
+
+def shared_edge_flows(
+    graph: GraphLike,
+    sources: Vertices,
+    targets: Vertices,
+    demand: Any,
+    share: Share,
+    *,
+    progress: bool = False,
+) -> EdgeFlows:
+    """Return what a share of the sources adds to the flows, which are the sum over all shares."""
+    check_flags(progress=progress)
+    given = sparse_graph(graph)
+    starts = sources_of(sources, given.n, least=0)
+    ends = sources_of(targets, given.n, "targets", least=0)
+    asked = _demand(demand, len(starts), ends, given.n)
+    with progress_bar(progress) as report:
+        found, total = flows(given, starts, asked, weighted=True, share=share, report=report)
+    return EdgeFlows(found.over, found.through, total - found.served)
+
+
+class Demand(NamedTuple):
+    """What travels from sources to vertices.
+
+    Attributes:
+        of: from some of the sources to what travels from each to a vertex of each row, (rows,
+            sources) of float64 on the CPU.
+        rows: how many rows.
+        row_of: (n,) of int32, the row of each vertex; None: row 0.
+    """
+
+    of: Callable[[slice], torch.Tensor]
+    rows: int = 1
+    row_of: torch.Tensor | None = None
+
+    @classmethod
+    def same(cls, values: torch.Tensor, row_of: torch.Tensor | None = None) -> "Demand":
+        """Return the demand of values (rows,) from each source."""
+        return cls(
+            lambda part: values[:, None].expand(-1, part.stop - part.start), len(values), row_of
+        )
+
+
+def _demand(demand: Any, sources: int, ends: torch.Tensor, n: int) -> Demand:
+    """Return a checked demand from some sources to `ends`."""
+    values = as_values(demand)
+    if isinstance(values, torch.Tensor) and values.ndim == 0:
+        values = values.expand(len(ends))
+    shape = (sources, len(ends))
+    if tuple(values.shape) not in (shape, shape[1:]):
+        raise InputError(
+            f"`demand` must have shape {shape}, one number for each source and target, or "
+            f"{shape[1:]}, but has shape {tuple(values.shape)}; give it so."
+        )
+    is_sparse = not isinstance(values, torch.Tensor)
+    numbers = torch.from_numpy(values.data) if is_sparse else values
+    is_valid = (numbers >= 0) & numbers.isfinite()
+    if not bool(is_valid.all()):
+        raise InputError(
+            "`demand` must be finite and not negative, but one is "
+            f"{numbers[~is_valid][0].item()}; replace it."
+        )
+    if not math.isfinite(float(numbers.sum()) * (1 if len(values.shape) == 2 else sources)):
+        raise InputError(
+            "the sum of `demand` must fit float64, but exceeds it; give a larger unit."
+        )
+    if len(values.shape) == 1:
+        by_vertex = torch.zeros(n, dtype=torch.float64).index_add_(0, ends, values)
+        different, row_of = torch.unique(by_vertex, return_inverse=True)
+        return Demand.same(different, row_of.to(torch.int32))
+    targets, place = torch.unique(ends, return_inverse=True)
+    row_of = torch.zeros(n, dtype=torch.int32)
+    row_of[targets] = torch.arange(1, len(targets) + 1, dtype=torch.int32)
+
+    def of(part: slice) -> torch.Tensor:
+        rows = torch.from_numpy(values[part].toarray()) if is_sparse else values[part]
+        by_row = torch.zeros(len(targets) + 1, len(rows), dtype=torch.float64)
+        return by_row.index_add_(0, place + 1, rows.T)
+
+    return Demand(of, len(targets) + 1, row_of)
+
+
+def as_values(demand: Any) -> Any:
+    """Return demand as a dense tensor of float64 on the CPU, or as a csr_array of SciPy."""
+    if hasattr(demand, "tocsr") and demand.ndim == 1:
+        demand = demand.toarray()
+    is_sparse = isinstance(demand, torch.Tensor) and demand.layout != torch.strided
+    if is_sparse and demand.ndim != 2:
+        demand = demand.to_dense()
+    elif is_sparse:
+        from scipy.sparse import coo_array
+
+        entries = demand.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
+        places = tuple(entries.indices().numpy())
+        demand = coo_array((entries.values().numpy(), places), tuple(demand.shape))
+    if not isinstance(demand, torch.Tensor) and hasattr(demand, "tocsr"):
+        if demand.dtype.kind in "biuf":
+            return demand.tocsr().astype(np.float64)
+    else:
+        try:
+            given = as_vector(demand, "demand")
+            is_list = isinstance(given, (list, tuple, Real))
+            given = torch.as_tensor(given, dtype=torch.float64) if is_list else given
+            given = check_tensor(given, "demand")
+            if not given.is_complex():
+                return given.detach().to("cpu", torch.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
+            if isinstance(error, InputError):
+                raise
+    raise InputTypeError(
+        "`demand` must be numbers, one for each source and target, but is "
+        f"{shown(demand)} of others; give a tensor (sources, targets)."
+    )
+
+
+def flows(
+    graph: SparseGraph,
+    starts: torch.Tensor,
+    demand: Demand,
+    *,
+    weighted: bool,
+    share: Share = WHOLE,
+    report: Callable[[float], None] | None = None,
+) -> tuple[Flows, torch.Tensor]:
+    """Return the flows of demand from a share of the starts, over the edges in the order of
+    `by_source`, and the demand from each; those of all shares add up.
+
+    Args:
+        starts: 1-D of int64 on the CPU.
+        weighted: whether distances are sums of weights; else they are numbers of edges.
+        report: receives the fraction done from time to time.
+    """
+    engines.choose(graph.device)  # which raises if no kernel can run
+    n, own = graph.n, share.of(len(starts))
+    asked_of_all = torch.zeros(len(starts), dtype=torch.float64)
+    served = asked_of_all.clone()
+    if not len(starts):
+        over = torch.zeros(graph.edges, dtype=torch.float64)
+        return Flows(torch.zeros(n, dtype=torch.float64), over, served), asked_of_all
+    graph, sweeps, rows_of = (_weighted if weighted else _unweighted)(graph, starts)
+    graph = graph.to(torch.device("cpu"))
+    if sweeps is None:
+        step = _VALUES_PER_BLOCK // max(n, demand.rows)
+        over, order = torch.zeros(graph.edges, dtype=torch.float64), None
+    else:
+        step = min(_PAIRS_PER_BLOCK // n, _VALUES_PER_BLOCK // demand.rows)
+        if report is not None:
+            step = min(step, max(_LEAST_OF_BAR, len(own) // _BLOCKS_OF_BAR))
+        tree = sweeps.elimination.tree
+        over, order = torch.zeros(2, tree.edges, dtype=torch.float64), tree
+    through = torch.zeros(n, dtype=torch.float64)
+    for part in share.parts(len(starts), max(1, step)):
+        block, asked = starts[part], demand.of(part)
+        asked_of_all[part] = demand_of(asked, demand.row_of, n)
+        if sweeps is None:
+            found = _by_rows(graph, block, rows_of(block), asked, demand.row_of)
+        else:
+            found = sweeps.flows(block, asked.contiguous(), demand.row_of)
+        through += found.through
+        over += found.over
+        served[part] = found.served
+        if report is not None:
+            report((part.stop - own.start) / len(own))
+    if order is not None:
+        over = over.flatten()[torch.from_numpy(order.weight_indices_of(graph))]
+    return Flows(through, over, served), asked_of_all
+
+
+Rows = Callable[[torch.Tensor], torch.Tensor]
+"""From sources to their rows of distances, on the CPU."""
+
+
+def _unweighted(
+    graph: SparseGraph, starts: torch.Tensor
+) -> tuple[SparseGraph, Sweeps | None, Rows]:
+    """Return the graph with weights of 1, its sweeps if they take less time, and else its rows."""
+    ones = torch.ones(graph.edges, dtype=torch.int32, device=graph.device)
+    single = SparseGraph(graph.n, graph.by_source).with_weights(ones)
+    rows = partial(hops, single, dtype=torch.int32)
+    return single, hop_sweeps(graph, len(starts)), lambda block: rows(block).cpu()
+
+
+def _weighted(graph: SparseGraph, starts: torch.Tensor) -> tuple[SparseGraph, Sweeps | None, Rows]:
+    """Return the graph with weights whose ties are exact where they can be, its sweeps if they take
+    less time, and else its rows.
+    """
+    lightest = graph.by_source.weights.min().item() if graph.edges else 1
+    if lightest <= 0:
+        raise InputError(
+            "weights must be positive for betweenness and flows, since there may be infinitely "
+            f"many paths along edges of weight 0, but one is {lightest}; add a small weight."
+        )
+    exact, choice = on_grid(graph), "auto"
+    if exact is None:
+        # By equal sums: elimination adds up the floats of a path in another order.
+        exact = sparse_graph(graph, dtype=torch.float64)
+        choice = choose(SparseGraph(graph.n, exact.by_source), len(starts), starts)[0]
+    plan = plan_sparse(exact, reason="rows in blocks", choice=choice, sources=starts)
+    solver = SparseSolver(settle(exact, plan))
+    return exact, solver.direct_sweeps, lambda block: solver.solve(block).distances.cpu()
+
+
+def on_grid(graph: SparseGraph) -> SparseGraph | None:
+    """Return a graph of positive weights rounded to multiples of a power of two, such that float64
+    holds the sum of each path; the graph itself where it does; None if a weight would become 0, or
+    a sum is infinite.
+    """
+    farthest, dtype = float(graph.farthest), graph.dtype
+    if not dtype.is_floating_point and farthest < 2.0**_BITS:
+        return graph
+    if not math.isfinite(farthest):
+        return None
+    shift = _BITS - math.frexp(farthest)[1]
+    weights = graph.by_source.weights.cpu().to(torch.float64).numpy()
+    rounded = np.ldexp(np.rint(np.ldexp(weights, shift)), -shift)
+    if not rounded.all():
+        return None
+    if dtype == torch.float64 and np.array_equal(rounded, weights):
+        return graph
+    return graph.with_weights(torch.from_numpy(rounded).to(graph.device))
+
+
+def _by_rows(
+    graph: SparseGraph,
+    starts: torch.Tensor,
+    rows: torch.Tensor,
+    demand: torch.Tensor,
+    row_of: torch.Tensor | None,
+) -> Flows:
+    """Return the flows from some sources, over the edges in the order of `by_source`."""
+    from tri_apsp.kernels.cpu.betweenness import (  # with Numba: half a second
+        CYCLIC,
+        TOO_MANY,
+        add_flows,
+    )
+
+    n, lists = graph.n, (graph.by_source.arrays(), graph.by_destination.arrays())
+    distances, asked = rows.numpy(), demand.contiguous().numpy()
+    demand_rows = np.zeros(n, np.int32) if row_of is None else row_of.numpy()
+    no_path = distances.dtype.type(no_edge(rows.dtype))
+    lost, faults = np.zeros(len(starts)), np.zeros((len(starts), 1), np.int64)
+    tasks = list[CpuTask]()
+    for first in range(0, len(starts), _PART):
+        part = slice(first, first + _PART)
+        of_part = starts.numpy()[part], distances[part], no_path, asked[:, part], demand_rows
+        tasks.append((*lists, *of_part, lost[part], faults[first]))
+    work = 16 * len(starts) * (graph.edges + n)
+    through, by_destination = run_sums(add_flows, tasks, (n, graph.edges), work)
+    if TOO_MANY in faults:
+        raise DistanceRangeError(TOO_MANY_PATHS)
+    if CYCLIC in faults:
+        raise InputError(
+            "weights must be large enough for sums of float64 to hold them, but some are lost in a "
+            "distance, so that there are infinitely many shortest paths; give integers."
+        )
+    over: Array = np.empty(graph.edges)
+    over[np.argsort(lists[0][1], kind="stable")] = by_destination
+    served = demand_of(demand, row_of, n) - torch.from_numpy(lost)
+    return Flows(torch.from_numpy(through), torch.from_numpy(over), served.clamp(min=0))
