@@ -61,6 +61,7 @@ CALLS = {
     "hops": tri_apsp.hops,
     "closeness": tri_apsp.closeness,
     "betweenness": tri_apsp.betweenness,
+    "edge_betweenness": tri_apsp.edge_betweenness,
     "blocks": lambda graph: next(iter(tri_apsp.distance_blocks(graph))).distances,
     "min_plus": lambda graph: tri_apsp.min_plus(graph, graph, graph),
 }

@@ -68,6 +68,7 @@ def test_while_a_kernel_is_compiled(tmp_path, monkeypatch):
 
 
 GRID = generate("grid", 400, seed=1)
+ROADS = tri_apsp.prepare(generate("roads", 2000, seed=1))
 CALLS = {
     "simple paths": lambda: [
         list(itertools.islice(tri_apsp.shortest_simple_paths(GRID, 0, 399), 20))
@@ -76,6 +77,7 @@ CALLS = {
         list(itertools.islice(tri_apsp.all_shortest_paths(GRID, 0, 399, weighted=False), 200))
     ],
     "betweenness": lambda: tri_apsp.betweenness(GRID),
+    "betweenness by elimination": lambda: tri_apsp.betweenness(ROADS, weighted=True),
     "prepare": lambda: tri_apsp.prepare(GRID).by_source.weights,
     "hops": lambda: tri_apsp.hops(GRID),
     "closeness": lambda: tri_apsp.closeness(GRID),

@@ -431,7 +431,10 @@ def betweenness(
     Args:
         graph: as for `tri_apsp.betweenness`.
         group: as for `eccentricities`.
-        weighted, normalized, endpoints, sources: as for `tri_apsp.betweenness`.
+        weighted: as for `tri_apsp.betweenness`.
+        normalized: as for `tri_apsp.betweenness`.
+        endpoints: as for `tri_apsp.betweenness`.
+        sources: as for `tri_apsp.betweenness`, those of all ranks together.
 
     Returns:
         What `tri_apsp.betweenness` returns, within the rounding of sums of float64.
@@ -478,7 +481,9 @@ def edge_betweenness(
     Args:
         graph: as for `tri_apsp.edge_betweenness`.
         group: as for `eccentricities`.
-        weighted, normalized, sources: as for `tri_apsp.edge_betweenness`.
+        weighted: as for `tri_apsp.edge_betweenness`.
+        normalized: as for `tri_apsp.edge_betweenness`.
+        sources: as for `tri_apsp.edge_betweenness`, those of all ranks together.
 
     Returns:
         What `tri_apsp.edge_betweenness` returns, within the rounding of sums of float64.
@@ -518,7 +523,10 @@ def edge_flows(
     All ranks call it with the same graph and arguments.
 
     Args:
-        graph, sources, targets, demand: as for `tri_apsp.edge_flows`.
+        graph: as for `tri_apsp.edge_flows`.
+        sources: as for `tri_apsp.edge_flows`, those of all ranks together.
+        targets: as for `tri_apsp.edge_flows`.
+        demand: as for `tri_apsp.edge_flows`, the whole.
         group: as for `eccentricities`.
 
     Returns:

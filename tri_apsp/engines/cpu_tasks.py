@@ -28,6 +28,8 @@ _SHARED_WORK = 1 << 22
 # us whatever its size; but in at least _PARTS parts per thread, so that the threads finish at about
 # the same time.
 _PART_WORK, _PARTS = 1 << 23, 4
+# Sums of all groups of tasks, beyond those of one group per thread.
+_SUM_VALUES = 1 << 25
 # The time of reading a value from memory, in min-plus operations.
 _READ = 8
 # The least and the most values of a task of a pass; each thread has two tasks if it can. On 32
@@ -114,21 +116,22 @@ def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, thre
 def run_sums(
     kernel: Callable[..., None], tasks: list[CpuTask], sizes: tuple[int, ...], work: int
 ) -> list[Array]:
-    """Return what `kernel` adds on all tasks, in any order, to arrays of float64 of some sizes,
-    which are its last arguments.
+    """Return what `kernel` adds on all tasks to arrays of float64 of some sizes, which are its last
+    arguments. With as many threads, sums have the same bits in every run.
     """
-    every = [tuple(map(np.zeros, sizes))]
-    free = every.copy()
+    threads = thread_count()
+    most = max(threads, min(_PARTS * threads, _SUM_VALUES // max(1, sum(sizes))))
+    groups = [tasks[first::most] for first in range(max(1, min(most, len(tasks))))]
+    every = [tuple(map(np.zeros, sizes)) for _ in groups]
+    stop = np.zeros(1, np.bool_)
 
-    def run(*task: Any) -> None:
-        try:
-            sums = free.pop()
-        except IndexError:
-            every.append(sums := tuple(map(np.zeros, sizes)))
-        kernel(*task, *sums)
-        free.append(sums)
+    def run(group: list[CpuTask], sums: tuple[Array, ...]) -> None:
+        _run_each(lambda *task: kernel(*task, *sums), group, stop)
 
-    run_tasks(run, tasks, work, thread_count())
+    try:
+        run_tasks(run, list(zip(groups, every, strict=True)), work, threads)
+    finally:  # an interrupt must leave no group running
+        stop[0] = True
     return [sum(parts[1:], parts[0]) for parts in zip(*every, strict=True)]
 
 

@@ -43,6 +43,13 @@ class EdgeFlows(NamedTuple):
         through: (n,) of float64, what passes through each vertex, without what starts or ends
             there.
         unserved: (sources,) of float64, the demand from each source that has no path.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> path = torch.tensor([[0, 3, 9], [3, 0, 1], [9, 1, 0]])
+        >>> tri_apsp.edge_flows(path, [0], [2], 5.0).through
+        tensor([0., 5., 0.], dtype=torch.float64)
     """
 
     over: torch.Tensor
@@ -92,7 +99,7 @@ def edge_flows(
         `closeness`, and a pass over the triangles of the filled graph. Else, that of the rows of
         distances, about 17 million at a time, and three passes over all edges for each source.
         Lanes of float32, where they hold all distances and numbers of paths, have a relative error
-        of 1e-6 at most; loads are added up in float64, in any order.
+        of 1e-6 at most; loads are added up in float64.
 
     Source:
         Brandes, A Faster Algorithm for Betweenness Centrality, 2001; the order: Dibbelt, Strasser,
