@@ -193,8 +193,8 @@ def _demand(demand: Any, sources: int, ends: torch.Tensor, n: int) -> Demand:
 
     def of(part: slice) -> torch.Tensor:
         rows = torch.from_numpy(values[part].toarray()) if is_sparse else values[part]
-        by_row = torch.zeros(len(targets) + 1, len(rows), dtype=torch.float64)
-        return by_row.index_add_(0, place + 1, rows.T)
+        of_targets = torch.zeros(len(rows), len(targets) + 1, dtype=torch.float64)
+        return of_targets.index_add_(1, place + 1, rows).T  # by columns takes half the time
 
     return Demand(of, len(targets) + 1, row_of)
 
