@@ -279,6 +279,18 @@ def test_counts_beyond_the_lanes(
     assert found.unserved.tolist() == [0]
 
 
+def test_many_flows_into_one_vertex() -> None:
+    """Sums of float32 would lose the flows of some of many leaves."""
+    n = 20_000
+    lists = np.zeros(n - 1, np.int64), np.arange(1, n)
+    ends = np.concatenate(lists), np.concatenate(lists[::-1])
+    star = scipy.sparse.coo_array((np.ones(2 * (n - 1), np.int32), ends), (n, n))
+    demand = np.random.default_rng(0).lognormal(0, 3, n)
+    found = tri_apsp.edge_flows(tri_apsp.prepare(star, order=np.r_[1:n, 0]), [1], range(n), demand)
+    expected = demand.sum() - demand[1] - demand[0]
+    assert found.through[0].item() == pytest.approx(expected, rel=1e-9)
+
+
 def test_distances_beyond_single_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """float32 does not hold 2^24 + 1, so that another path would seem as short."""
     monkeypatch.setattr("tri_apsp.elimination.cpu._LEAST_SINGLE", 0)

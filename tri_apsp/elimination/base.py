@@ -5,9 +5,16 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from tri_apsp.elimination.flows import FLOW_LANES, TOO_MANY_PATHS, Flows, PathCounts
+from tri_apsp.elimination.flows import (
+    FLOW_LANES,
+    MOST_ADDED,
+    TOO_MANY_PATHS,
+    Flows,
+    PathCounts,
+)
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.errors import DistanceRangeError
 from tri_apsp.graphs.sparse import SparseGraph
@@ -38,7 +45,6 @@ class Sweeps(ABC):
 
     def __init__(self, elimination: Elimination, device: torch.device) -> None:
         self.elimination, self.device = elimination, device
-        self._flow_lanes = 0  # the first of FLOW_LANES that held all counts so far
 
     def prefers_table(self, sources: int, targets: int) -> bool:
         """Return whether a table takes less time than columns of rows()."""
@@ -126,6 +132,13 @@ class Sweeps(ABC):
                 return found
             self._flow_lanes = min(self._flow_lanes + 1, len(FLOW_LANES) - 1)
         raise DistanceRangeError(TOO_MANY_PATHS)
+
+    @cached_property
+    def _flow_lanes(self) -> int:
+        """The first of FLOW_LANES that held all counts so far."""
+        tree = self.elimination.tree
+        added = max(tree.height, np.diff(tree.descents.offsets).max(initial=0))
+        return int(added > MOST_ADDED)
 
     @cached_property
     def _counts(self) -> PathCounts:

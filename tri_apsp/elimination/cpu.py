@@ -64,7 +64,6 @@ class CpuSweeps(Sweeps):
         # Memory of finished tasks, to be reused: the system takes longer to clear new memory than a
         # sweep takes.
         self._slabs = list[Array]()
-        self._flow_lanes = int(tree.n < _LEAST_SINGLE)
 
     def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
         return self.rows(torch.arange(self.elimination.tree.n), float("inf"), out)
@@ -389,6 +388,10 @@ class CpuSweeps(Sweeps):
         through, by_edge, lost = (np.ldexp(x, -scale) for x in (through, by_edge, lost))
         served = (total - torch.from_numpy(lost)).clamp(min=0)
         return Flows(torch.from_numpy(through[tree.positions]), torch.from_numpy(by_edge), served)
+
+    @cached_property
+    def _flow_lanes(self) -> int:
+        return max(super()._flow_lanes, int(self.elimination.tree.n < _LEAST_SINGLE))
 
     def _rate(self, sources: torch.Tensor) -> float:
         farthest = 0

@@ -26,6 +26,12 @@ too large nor subnormal; and of the largest number of paths with a rate, in sums
 """
 
 
+MOST_ADDED = 512
+"""The most levels of a tree, and flows that one position receives, by float32. Beyond, roundings
+may add up to more than 1e-6: a star of 100 000 leaves has 1e-4, one of 512 leaves 4e-7.
+"""
+
+
 class Flows(NamedTuple):
     """What travels along shortest paths, on the CPU.
 
