@@ -374,7 +374,7 @@ def _table(case: Case, variant: Variant, compiled: Compiled) -> None:
     if case == ("table", torch.float32, 90):
         sums, loop = values_of(variant, "BLOCK_M", "BLOCK_N", "DEPTHS"), compiled.main_loop()
         assert loop["FADD"] == loop["FMNMX"] == sums
-        assert loop.total() <= 3.6 * sums
+        assert loop.total() <= 3.7 * sums
 
 
 @checks("nvidia sweep")

@@ -325,3 +325,79 @@ def test_demand_of_any_unit(scale: float) -> None:
         one, scaled = (tri_apsp.edge_flows(graph, [5, 8], [9, 25], x) for x in (1.0, scale))
         for x, y in zip(one, scaled, strict=True):
             torch.testing.assert_close(y / scale, x)
+
+
+def by_both(
+    edges: dict[tuple[int, int], float], dtype: torch.dtype, n: int, order: list[int] | range
+) -> list[tri_apsp.SparseGraph]:
+    (starts, ends), weights = zip(*edges, strict=True), list(edges.values())
+    given = scipy.sparse.coo_array((weights, (starts, ends)), shape=(n, n))
+    return [tri_apsp.prepare(given, dtype=dtype, order=each) for each in ("none", order)]
+
+
+def diamonds(count: int) -> dict[tuple[int, int], float]:
+    """A chain, with twice as many shortest paths after each diamond."""
+    pairs = (0, 1), (0, 2), (1, 3), (2, 3)
+    return {(3 * i + a, 3 * i + b): 1 for i in range(count) for a, b in pairs}
+
+
+def test_a_heavy_edge_changes_no_tie() -> None:
+    """One that no shortest path uses, beside floats that differ by little."""
+    random = np.random.default_rng(0)
+    network = nx.gnm_random_graph(60, 200, seed=0, directed=True)
+    edges = {edge: float(random.uniform(0.5, 6)) for edge in network.edges}
+    pair = next((u, v) for u in range(60) for v in range(60) if u != v and (u, v) not in edges)
+    expected = by_both(edges, torch.float64, 60, range(60))
+    for light, heavy in zip(
+        expected, by_both(edges | {pair: 1e9}, torch.float64, 60, range(60)), strict=True
+    ):
+        first, other = (
+            of_edges(g, tri_apsp.edge_betweenness(g, weighted=True)) for g in (light, heavy)
+        )
+        assert other.pop(pair) == 0
+        assert other == pytest.approx(first, abs=1e-12)
+
+
+def test_an_unrelated_edge_leaves_integers_exact() -> None:
+    edges = {(0, 1): 2**20 + 1, (1, 2): 2**20 + 1, (0, 2): 2**21 + 1, (8, 9): 2**50}
+    for graph in by_both(edges, torch.int64, 10, range(10)):
+        assert tri_apsp.edge_flows(graph, [0], [2], 1).over.tolist() == [0, 1, 0, 0]
+
+
+def test_small_floats_are_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.elimination.cpu._LEAST_SINGLE", 0)
+    unit = 2.0**-21
+    edges = {(0, 1): unit, (0, 2): unit, (1, 3): unit, (2, 3): unit + 2.0**-59, (3, 4): unit}
+    for graph in by_both(edges, torch.float64, 5, range(5)):
+        assert tri_apsp.edge_flows(graph, [0], [4], 1).over.tolist() == [1, 0, 1, 0, 1]
+
+
+def test_demand_that_is_served_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.elimination.cpu._LEAST_SINGLE", 0)
+    path = {(i, i + 1): 1.0 for i in range(4)}
+    for graph in by_both(path, torch.float32, 5, range(5)):
+        found = tri_apsp.edge_flows(graph, [0, 1], [2, 4], [[0.1, 0.3], [0.7, 0.3]])
+        assert found.unserved.tolist() == [0, 0]
+        found = tri_apsp.edge_flows(graph, [0, 3], [0, 4], [[1e-9, 1e9], [0.1, 1e9]])
+        assert found.unserved.tolist() == pytest.approx([0, 0.1])
+
+
+def test_many_paths_elsewhere() -> None:
+    edges = diamonds(1100) | {(3301, 3302): 10**6}
+    order = [*range(1, 3300), 0, 3300, 3301, 3302]
+    for graph in by_both(edges, torch.int32, 3303, order):
+        assert of_edges(graph, tri_apsp.edge_flows(graph, [3301], [3302], 1).over)[3301, 3302] == 1
+
+
+def test_a_source_without_paths_after_many_paths() -> None:
+    _, graph = by_both(diamonds(1100), torch.int32, 3301, range(3301))
+    tri_apsp.edge_flows(graph, [0], range(3301), 1)
+    found = tri_apsp.edge_flows(graph, [3300], [0], 1)
+    assert found.unserved.tolist() == [1]
+    assert not found.over.any()
+
+
+def test_little_demand_over_many_paths() -> None:
+    for graph in by_both(diamonds(130), torch.int32, 391, range(391)):
+        loads = tri_apsp.edge_flows(graph, [0], [390], 1e-300).over
+        torch.testing.assert_close(loads, torch.full_like(loads, 5e-301), rtol=1e-6, atol=0)

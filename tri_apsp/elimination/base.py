@@ -125,11 +125,16 @@ class Sweeps(ABC):
         Raises:
             DistanceRangeError: the number of shortest paths exceeds float64.
         """
+        unit = demand.max().item() if rows is None and demand.numel() else 0.0
+        if unit > 0 and bool((demand == unit).all()):  # sums of ones are exact
+            demand = torch.ones_like(demand)
+        else:
+            unit = 1.0
         for dtype, has_rate in FLOW_LANES[self._flow_lanes :]:
             counts = PathCounts(self.elimination, self._rate(sources)) if has_rate else self._counts
             found = self._flows(sources, demand, rows, counts, dtype)
             if found is not None:
-                return found
+                return Flows(*(unit * part for part in found))
             self._flow_lanes = min(self._flow_lanes + 1, len(FLOW_LANES) - 1)
         raise DistanceRangeError(TOO_MANY_PATHS)
 

@@ -386,8 +386,7 @@ class CpuSweeps(Sweeps):
         by_edge = np.stack(over)
         counts.unpack(through, by_edge)
         through, by_edge, lost = (np.ldexp(x, -scale) for x in (through, by_edge, lost))
-        served = (total - torch.from_numpy(lost)).clamp(min=0)
-        return Flows(torch.from_numpy(through[tree.positions]), torch.from_numpy(by_edge), served)
+        return Flows(*map(torch.from_numpy, (through[tree.positions], by_edge, lost)))
 
     @cached_property
     def _flow_lanes(self) -> int:
@@ -398,7 +397,7 @@ class CpuSweeps(Sweeps):
         for part in torch.split(sources, _SINGLE_ROWS * thread_count()):
             rows = self.rows(part, float("inf")).numpy()
             farthest = max(farthest, rows[rows <= self.elimination.limit].max().item())
-        return MOST_EXPONENT / farthest
+        return MOST_EXPONENT / farthest if farthest else 0.0
 
     def _lane_lists(self, from_source: bool) -> tuple[Any, ...]:
         """Return the arguments of kernels by which lanes are sources, or else targets."""

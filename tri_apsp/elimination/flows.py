@@ -19,16 +19,18 @@ TOO_MANY_PATHS = (
 
 
 FLOW_LANES = (np.float32, False), (np.float64, False), (np.float64, True)
-"""Lanes of flows, those that take less time first: their dtype, and whether counts have a rate."""
-DEMAND_EXPONENT, MOST_EXPONENT = {np.float32: 90, np.float64: 20}, 1000
-"""Powers of two: of the largest demand of a source, so that ratios of flows and counts are neither
-too large nor subnormal; and of the largest number of paths with a rate, in sums of a few.
+"""Lanes of flows, fastest first: their dtype, and whether counts have a rate."""
+DEMAND_EXPONENT = {np.float32: 90, np.float64: 20}
+"""The power of two of the largest demand of a source, so that ratios of flows and counts are not
+subnormal.
 """
+MOST_EXPONENT = 1000
+"""The power of two by which a rate lowers the counts of the farthest paths."""
 
 
 MOST_ADDED = 512
-"""The most levels of a tree, and flows that one position receives, by float32. Beyond, roundings
-may add up to more than 1e-6: a star of 100 000 leaves has 1e-4, one of 512 leaves 4e-7.
+"""float32 is used up to this height of a tree, and this number of flows into one position. Beyond,
+roundings may add up: of a star of 100 000 leaves to 1e-4, of one of 512 to 4e-7.
 """
 
 
@@ -40,12 +42,12 @@ class Flows(NamedTuple):
             ends.
         over: (2, filled edges) of float64, the flow over the edges of the graph, upward and
             downward.
-        served: (sources,) of float64, the demand from each source that has a path.
+        unserved: (sources,) of float64, the demand from each source that has no path.
     """
 
     through: torch.Tensor
     over: torch.Tensor
-    served: torch.Tensor
+    unserved: torch.Tensor
 
 
 def demand_of(demand: torch.Tensor, rows: torch.Tensor | None, n: int) -> torch.Tensor:
@@ -70,7 +72,7 @@ class PathCounts:
     def __init__(self, elimination: Elimination, rate: float) -> None:
         from tri_apsp.kernels.cpu.flows import count_paths
 
-        tree, limit = elimination.tree, elimination.limit
+        tree, limit, self._has_rate = elimination.tree, elimination.limit, rate > 0
         given = np.stack((elimination.upward, elimination.downward))
         self.weights = np.where(given <= limit, given, np.inf).astype(np.float64)
         is_edge = (elimination.given == given) & (given <= limit)
@@ -78,6 +80,7 @@ class PathCounts:
         self.counts = single.copy()
         self._lists = tree.offsets, tree.ancestors, *tree.descents
         count_paths(*self._lists, *self.weights, *self.counts)
+        self.counts[np.isinf(self.weights)] = 0.0
         # A count is 0 where the rate loses it.
         self.own = np.divide(single, self.counts, out=single, where=single > 0)
 
@@ -88,10 +91,14 @@ class PathCounts:
         """
         with np.errstate(over="ignore"):
             counts = self.counts.astype(dtype)
+            if not self._has_rate:
+                # Sweeps begin with several paths, so that they exceed this where they use it, but 0
+                # times it is 0.
+                counts = np.minimum(counts, np.finfo(dtype).max)
             if dtype == np.float64:
                 return self.weights, counts
             finite = self.weights[np.isfinite(self.weights)]
-            exponent = int(np.frexp(finite.max(initial=1))[1])
+            exponent = int(np.frexp(finite.max(initial=0))[1])
             quanta = np.ldexp(finite, 52 - exponent).astype(np.int64)
             lowest = int(np.bitwise_or.reduce(quanta, initial=1 << 52))
             trailing = (lowest & -lowest).bit_length() - 1

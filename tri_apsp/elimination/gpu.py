@@ -417,7 +417,8 @@ class GpuSweeps(Sweeps):
         return super().flows(sources, demand, rows)
 
     def _rate(self, sources: torch.Tensor) -> float:
-        return MOST_EXPONENT / self.totals(from_source=True).farthest.max().item()
+        farthest = self.totals(from_source=True).farthest.max().item()
+        return MOST_EXPONENT / farthest if farthest else 0.0
 
     def _flows(
         self,
@@ -433,7 +434,7 @@ class GpuSweeps(Sweeps):
         total = demand_of(demand, rows, tree.n)
         scale = DEMAND_EXPONENT[dtype] - int(np.frexp(total.max().item())[1])
         rounded = torch.from_numpy(np.ldexp(demand.numpy(), scale).astype(dtype))
-        total, asked = demand_of(rounded.double(), rows, tree.n), rounded.to(device)
+        asked = rounded.to(device)
         with current(device):
             walk, lanes = self._kept(("walk",), lambda: walk_of(tree, device)), len(starts)
             weights, paths = (
@@ -446,10 +447,7 @@ class GpuSweeps(Sweeps):
                 words[:, 3] = rows.to(device)[self._lists["vertices"].long()][words[:, 2].long()]
             values = torch.cat((weights[1][walk.edges], paths[1][walk.edges]), 1)
             positions = torch.from_numpy(starts[order]).to(device)
-            if asked.shape[1] == 1:  # of all sources
-                asked, total = asked.expand(-1, lanes), total.expand(lanes)
-            else:
-                asked = asked[:, torch.from_numpy(order).to(device)]
+            asked = asked[:, torch.from_numpy(order).to(device)]
             sums = torch.zeros(2 * walk.records + tree.n, dtype=torch.float64, device=device)
             through, over = sums.new_zeros(tree.n), sums.new_zeros(tree.edges)
             lost = sums.new_zeros(lanes)
@@ -466,9 +464,9 @@ class GpuSweeps(Sweeps):
             arrays = through.cpu().numpy(), lost.cpu().numpy()
         counts.unpack(arrays[0], by_edge)
         passing, by_edge, missed = (np.ldexp(x, -scale) for x in (arrays[0], by_edge, arrays[1]))
-        served = np.ldexp(total.numpy(), -scale)
-        served[order] -= missed
-        return Flows(*map(torch.from_numpy, (passing[tree.positions], by_edge, served)))
+        unserved = np.empty(lanes)
+        unserved[order] = missed
+        return Flows(*map(torch.from_numpy, (passing[tree.positions], by_edge, unserved)))
 
     def _flow_lanes_together(self, itemsize: int) -> int:
         """Return the lanes of flows whose labels and live values are held at a time."""

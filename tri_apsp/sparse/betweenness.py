@@ -137,7 +137,7 @@ def shared_betweenness(
         # What arrives over edges passes or ends; of what starts, none travels to the start itself.
         own = slice(share.of(len(starts)).start, share.of(len(starts)).stop)
         arrives = torch.bincount(given.by_source.vertices.cpu(), found.over, n)
-        values = arrives + torch.bincount(starts[own], found.served[own] - 1, n)
+        values = arrives + torch.bincount(starts[own], n - 1 - found.unserved[own], n)
     if sources is not None:
         values = values * _estimate(n, starts, endpoints=endpoints)
     pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
@@ -183,7 +183,7 @@ def _unit_flows(
     starts = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
     demand = Demand.same(torch.ones(1, dtype=torch.float64))
     with progress_bar(progress) as report:
-        found, _ = flows(graph, starts, demand, weighted=weighted, share=share, report=report)
+        found = flows(graph, starts, demand, weighted=weighted, share=share, report=report)
     return starts, found
 
 

@@ -1,4 +1,4 @@
-"""Flows: demand that travels along shortest paths, shared evenly by those of equal length."""
+"""Flows: demand that travels along shortest paths, split evenly among equal ones."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.arguments import Vertices, as_vector, check_flags, check_tensor, sources_of
 from tri_apsp.elimination.base import Sweeps
-from tri_apsp.elimination.flows import TOO_MANY_PATHS, Flows, demand_of
+from tri_apsp.elimination.flows import TOO_MANY_PATHS, Flows
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_sums
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -26,13 +26,16 @@ from tri_apsp.sparse.run import SparseSolver
 from tri_apsp.sparse.settle import settle
 from tri_apsp.sparse.share import WHOLE, Share
 
-# Distances, and values of demand, that are held at a time; pairs of a block by elimination, which
-# takes a GPU some seconds; and sources of a task by rows. For a bar: the least sources of a block,
-# and the most blocks.
-_VALUES_PER_BLOCK, _PAIRS_PER_BLOCK, _PART = 1 << 24, 1 << 36, 16
+# Distances, and values of demand, that are held at a time.
+_VALUES_PER_BLOCK = 1 << 24
+# Pairs of a block by elimination, which takes a GPU some seconds.
+_PAIRS_PER_BLOCK = 1 << 36
+# With a bar, the least sources of a block by elimination, and the most blocks.
 _LEAST_OF_BAR, _BLOCKS_OF_BAR = 1 << 11, 20
-# Bits of the sums of a float64.
-_BITS = 52
+# Sources of a task by rows.
+_PART = 16
+# Bits of the sums of a float64, and the largest share of a weight by which rounding moves it.
+_BITS, _MOST_MOVED = 52, 1e-6
 
 
 class EdgeFlows(NamedTuple):
@@ -89,17 +92,17 @@ def edge_flows(
         DistanceRangeError: as `shortest_paths`; the number of shortest paths exceeds float64.
 
     Ties:
-        Paths are equal where their sums are exactly. Sums of integers, and of floats that are
-        multiples of one quantum, are exact. Other floats are rounded to multiples of 2^-52 of the
-        largest sum that a path may have, which is less than 2 n times the largest weight; where
-        that loses a weight, sums are rounded instead.
+        Paths are equal where their sums are exactly. Sums of integers below 2^52, and of floats
+        that are multiples of one quantum, are exact. Other floats are rounded to multiples of 2^-52
+        of an upper bound of all sums: each vertex's heaviest edge, added up. If that would move a
+        weight by more than 1e-6 of itself, weights stay as they are, and sums of paths are rounded.
 
     Cost:
         By elimination, where a graph has an order or one pays: two sweeps for each source, 4 times
-        `closeness`, and a pass over the triangles of the filled graph. Else, that of the rows of
-        distances, about 17 million at a time, and three passes over all edges for each source.
-        Lanes of float32, where they hold all distances and numbers of paths, have a relative error
-        of 1e-6 at most; loads are added up in float64.
+        `closeness`, and a pass over the triangles of the filled graph. Otherwise the rows of
+        distances, in blocks of 17 million values, and three passes over the edges per source. Where
+        float32 holds all distances and numbers of paths, it is used: the relative error is then
+        about 1e-6. Loads are added up in float64.
 
     Source:
         Brandes, A Faster Algorithm for Betweenness Centrality, 2001; the order: Dibbelt, Strasser,
@@ -134,8 +137,8 @@ def shared_edge_flows(
     ends = sources_of(targets, given.n, "targets", least=0)
     asked = _demand(demand, len(starts), ends, given.n)
     with progress_bar(progress) as report:
-        found, total = flows(given, starts, asked, weighted=True, share=share, report=report)
-    return EdgeFlows(found.over, found.through, total - found.served)
+        found = flows(given, starts, asked, weighted=True, share=share, report=report)
+    return EdgeFlows(found.over, found.through, found.unserved)
 
 
 class Demand(NamedTuple):
@@ -240,9 +243,9 @@ def flows(
     weighted: bool,
     share: Share = WHOLE,
     report: Callable[[float], None] | None = None,
-) -> tuple[Flows, torch.Tensor]:
+) -> Flows:
     """Return the flows of demand from a share of the starts, over the edges in the order of
-    `by_source`, and the demand from each; those of all shares add up.
+    `by_source`; those of all shares add up.
 
     Args:
         starts: 1-D of int64 on the CPU.
@@ -251,11 +254,10 @@ def flows(
     """
     engines.choose(graph.device)  # which raises if no kernel can run
     n, own = graph.n, share.of(len(starts))
-    asked_of_all = torch.zeros(len(starts), dtype=torch.float64)
-    served = asked_of_all.clone()
+    unserved = torch.zeros(len(starts), dtype=torch.float64)
     if not len(starts):
         over = torch.zeros(graph.edges, dtype=torch.float64)
-        return Flows(torch.zeros(n, dtype=torch.float64), over, served), asked_of_all
+        return Flows(torch.zeros(n, dtype=torch.float64), over, unserved)
     graph, sweeps, rows_of = (_weighted if weighted else _unweighted)(graph, starts)
     graph = graph.to(torch.device("cpu"))
     if sweeps is None:
@@ -270,19 +272,18 @@ def flows(
     through = torch.zeros(n, dtype=torch.float64)
     for part in share.parts(len(starts), max(1, step)):
         block, asked = starts[part], demand.of(part)
-        asked_of_all[part] = demand_of(asked, demand.row_of, n)
         if sweeps is None:
             found = _by_rows(graph, block, rows_of(block), asked, demand.row_of)
         else:
             found = sweeps.flows(block, asked.contiguous(), demand.row_of)
         through += found.through
         over += found.over
-        served[part] = found.served
+        unserved[part] = found.unserved
         if report is not None:
             report((part.stop - own.start) / len(own))
     if order is not None:
         over = over.flatten()[torch.from_numpy(order.weight_indices_of(graph))]
-    return Flows(through, over, served), asked_of_all
+    return Flows(through, over, unserved)
 
 
 Rows = Callable[[torch.Tensor], torch.Tensor]
@@ -321,20 +322,22 @@ def _weighted(graph: SparseGraph, starts: torch.Tensor) -> tuple[SparseGraph, Sw
 
 def on_grid(graph: SparseGraph) -> SparseGraph | None:
     """Return a graph of positive weights rounded to multiples of a power of two, such that float64
-    holds the sum of each path; the graph itself where it does; None if a weight would become 0, or
-    a sum is infinite.
+    holds the sum of each path; the graph itself where it does; None if that would move a weight by
+    more than _MOST_MOVED of itself, or a sum is infinite.
     """
-    farthest, dtype = float(graph.farthest), graph.dtype
-    if not dtype.is_floating_point and farthest < 2.0**_BITS:
+    weights = graph.by_source.weights.cpu().to(torch.float64)
+    heaviest = torch.zeros(graph.n, dtype=torch.float64)
+    heaviest.scatter_reduce_(0, graph.by_source.owners().cpu(), weights, "amax")
+    farthest = heaviest.sum().item()  # a path leaves each vertex once
+    if not graph.dtype.is_floating_point and farthest < 2.0**_BITS:
         return graph
     if not math.isfinite(farthest):
         return None
-    shift = _BITS - math.frexp(farthest)[1]
-    weights = graph.by_source.weights.cpu().to(torch.float64).numpy()
-    rounded = np.ldexp(np.rint(np.ldexp(weights, shift)), -shift)
-    if not rounded.all():
+    shift, given = _BITS - math.frexp(farthest)[1], weights.numpy()
+    rounded = np.ldexp(np.rint(np.ldexp(given, shift)), -shift)
+    if (abs(rounded - given) > _MOST_MOVED * given).any():
         return None
-    if dtype == torch.float64 and np.array_equal(rounded, weights):
+    if graph.dtype == torch.float64 and np.array_equal(rounded, given):
         return graph
     return graph.with_weights(torch.from_numpy(rounded).to(graph.device))
 
@@ -374,5 +377,4 @@ def _by_rows(
         )
     over: Array = np.empty(graph.edges)
     over[np.argsort(lists[0][1], kind="stable")] = by_destination
-    served = demand_of(demand, row_of, n) - torch.from_numpy(lost)
-    return Flows(torch.from_numpy(through), torch.from_numpy(over), served.clamp(min=0))
+    return Flows(*map(torch.from_numpy, (through, over, lost)))

@@ -86,10 +86,10 @@ def add_flows(
         for index in range(count - 1, 0, -1):  # but for the source
             v = order[index]
             through[v] += flows[v]
-            ratio = (demand[demand_rows[v], row] + flows[v]) / paths[v]
+            flow = demand[demand_rows[v], row] + flows[v]
             for e in range(in_offsets[v], in_offsets[v + 1]):
                 u = sources[e]
                 if d[u] + in_weights[e] == d[v]:
-                    share = paths[u] * ratio
+                    share = flow * (paths[u] / paths[v])
                     flows[u] += share
                     over[e] += share

@@ -31,6 +31,8 @@ from tri_apsp.kernels.cpu.sweeps import MANY
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode, addresses
 
 _INDEX = ir.IntType(64)
+# The count of a path without edges. Only ratios matter; the largest float times this is infinite.
+_FIRST_COUNT = 4.0
 
 
 class _Rows:
@@ -318,7 +320,7 @@ def sweep_flows(
         first[touched[k]] = k
     for s in range(len(starts)):
         k = first[starts[s]]
-        climbed_x[k, s], climbed_c[k, s], is_start[k] = 0.0, 1.0, True
+        climbed_x[k, s], climbed_c[k, s], is_start[k] = 0.0, _FIRST_COUNT, True
     for k in range(last - 1, -1, -1):
         for e in range(offsets[touched[k]], offsets[touched[k] + 1]):
             a, weight, count = first[ancestors[e]], weights[e], counts[e]

@@ -23,6 +23,8 @@ import triton.language as tl
 
 ENTERS, LAST, LEAVES, FIRST = (tl.constexpr(1 << i) for i in range(4))
 """Flags of a record."""
+# The count of a path without edges. Only ratios matter; the largest float times this is infinite.
+_FIRST_COUNT = tl.constexpr(4.0)
 
 
 @triton.jit
@@ -57,7 +59,9 @@ def _climb_kernel(
         is_start, inside = start + offs == depth, start + offs < width
         x = tl.where(is_start, 0.0, float("inf")).to(labels_ptr.dtype.element_ty)
         tl.store(labels_ptr + start + offs, x, mask=inside)
-        tl.store(paths_ptr + start + offs, is_start.to(x.dtype), mask=inside)
+        tl.store(
+            paths_ptr + start + offs, tl.where(is_start, _FIRST_COUNT, 0.0).to(x.dtype), mask=inside
+        )
         tl.store(path_ptr + start + offs, -1, mask=inside & (start + offs > depth))
     tl.debug_barrier()
     # Main loop: the position p at `depth`, from parent to parent.
