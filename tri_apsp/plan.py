@@ -114,7 +114,7 @@ class Plan:
             ApspError: the errors of `shortest_paths`.
 
         Cost:
-            That of the solve; on a CPU 25 us more.
+            That of the solve; on a CPU 20 us more.
 
         Examples:
             >>> import torch
