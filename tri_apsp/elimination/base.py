@@ -3,19 +3,22 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from tri_apsp.elimination.flows import (
+    DEMAND_EXPONENT,
     FLOW_LANES,
     MOST_ADDED,
     TOO_MANY_PATHS,
     Flows,
     PathCounts,
+    demand_of,
 )
 from tri_apsp.elimination.weights import Elimination
+from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import DistanceRangeError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.paths.following import Paths
@@ -113,8 +116,8 @@ class Sweeps(ABC):
     def flows(
         self, sources: torch.Tensor, demand: torch.Tensor, rows: torch.Tensor | None
     ) -> Flows:
-        """Return the flows of demand along shortest paths, which are tight by exact sums: weights
-        are positive, and float64 holds each sum of them.
+        """Return the flows of demand along shortest paths. An edge is on one if sums are equal, so
+        float64 must hold the sum of each path; weights are positive.
 
         Args:
             sources: 1-D.
@@ -130,11 +133,20 @@ class Sweeps(ABC):
             demand = torch.ones_like(demand)
         else:
             unit = 1.0
+        tree = self.elimination.tree
+        starts, total = tree.positions[sources.numpy()], demand_of(demand, rows, tree.n)
+        most = int(np.frexp(total.numpy().max(initial=0.0))[1])
+        row_of = None if rows is None else rows.numpy()[tree.vertices]
         for dtype, has_rate in FLOW_LANES[self._flow_lanes :]:
             counts = PathCounts(self.elimination, self._rate(sources)) if has_rate else self._counts
-            found = self._flows(sources, demand, rows, counts, dtype)
+            scale = DEMAND_EXPONENT[dtype] - most
+            asked = np.ldexp(demand.numpy(), scale).astype(dtype)
+            found = self._flows(starts, asked, row_of, counts)
             if found is not None:
-                return Flows(*(unit * part for part in found))
+                through, over, unserved = found
+                counts.unpack(through, over)
+                parts = through[tree.positions], over, unserved
+                return Flows(*(torch.from_numpy(unit * np.ldexp(x, -scale)) for x in parts))
             self._flow_lanes = min(self._flow_lanes + 1, len(FLOW_LANES) - 1)
         raise DistanceRangeError(TOO_MANY_PATHS)
 
@@ -155,14 +167,17 @@ class Sweeps(ABC):
 
     @abstractmethod
     def _flows(
-        self,
-        sources: torch.Tensor,
-        demand: torch.Tensor,
-        rows: torch.Tensor | None,
-        counts: PathCounts,
-        dtype: Any,
-    ) -> Flows | None:
-        """Return the flows by lanes of a dtype; None if it does not hold a count or a distance."""
+        self, starts: Array, demand: Array, rows: Array | None, counts: PathCounts
+    ) -> tuple[Array, Array, Array] | None:
+        """Return the flows by lanes of the dtype of the demand, of float64: through positions, over
+        filled edges (2, edges), and the unserved demand from each start. None if that dtype does
+        not hold a count or a distance.
+
+        Args:
+            starts: positions of the sources.
+            demand: (rows, sources).
+            rows: (n,) of int32, the row of each position; None: row 0.
+        """
 
     @abstractmethod
     def within(

@@ -12,11 +12,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tri_apsp.elimination.base import Sweeps, Totals
 from tri_apsp.elimination.flows import (
-    DEMAND_EXPONENT,
     MOST_EXPONENT,
-    Flows,
     PathCounts,
-    demand_of,
 )
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_sums, run_tasks, thread_count
@@ -340,23 +337,13 @@ class CpuSweeps(Sweeps):
         return torch.from_numpy(found[:, tree.positions])
 
     def _flows(
-        self,
-        sources: torch.Tensor,
-        demand: torch.Tensor,
-        rows: torch.Tensor | None,
-        counts: PathCounts,
-        dtype: Any,
-    ) -> Flows | None:
+        self, starts: Array, demand: Array, rows: Array | None, counts: PathCounts
+    ) -> tuple[Array, Array, Array] | None:
         from tri_apsp.kernels.cpu import flows as kernels
         from tri_apsp.kernels.cpu.sweeps import MANY, lanes_of
 
-        tree, lanes = self.elimination.tree, lanes_of(np.dtype(dtype), MANY)
-        starts = tree.positions[sources.numpy()]
-        order = np.argsort(starts, kind="stable")
-        total = demand_of(demand, rows, tree.n)
-        scale = DEMAND_EXPONENT[dtype] - int(np.frexp(total.max().item())[1])
-        asked = np.ldexp(demand.numpy(), scale).astype(dtype)
-        row_of = np.zeros(tree.n, np.int32) if rows is None else rows.numpy()[tree.vertices]
+        tree, dtype, order = self.elimination.tree, demand.dtype, np.argsort(starts, kind="stable")
+        lanes, row_of = lanes_of(dtype, MANY), np.zeros(tree.n, np.int32) if rows is None else rows
         weights, paths = counts.of_lanes(dtype)
         up, down = (weights[0], paths[0]), (tree.depths[tree.ancestors], weights[1], paths[1])
         lost, is_whole = np.zeros(len(starts)), np.ones(1, np.bool_)
@@ -365,8 +352,8 @@ class CpuSweeps(Sweeps):
             if not is_whole[0]:
                 return
             part = order[first : first + lanes]
-            own = np.zeros((len(asked), lanes), dtype)
-            own[:, : len(part)] = asked[:, part]
+            own = np.zeros((len(demand), lanes), dtype)
+            own[:, : len(part)] = demand[:, part]
             own_lost = np.zeros(len(part))
             live = np.empty((3, tree.height, lanes), dtype)
             touched = self._touched(starts[part])[0]
@@ -381,12 +368,7 @@ class CpuSweeps(Sweeps):
         tasks: list[CpuTask] = [(first,) for first in range(0, len(starts), lanes)]
         work = self._work(len(tasks) * 6 * lanes)
         through, *over = run_sums(solve, tasks, (tree.n, tree.edges, tree.edges), work)
-        if not is_whole[0]:
-            return None
-        by_edge = np.stack(over)
-        counts.unpack(through, by_edge)
-        through, by_edge, lost = (np.ldexp(x, -scale) for x in (through, by_edge, lost))
-        return Flows(*map(torch.from_numpy, (through[tree.positions], by_edge, lost)))
+        return (through, np.stack(over), lost) if is_whole[0] else None
 
     @cached_property
     def _flow_lanes(self) -> int:

@@ -14,14 +14,13 @@ from tri_apsp.configs import NvidiaConfig, default_config
 from tri_apsp.device import current, describe, free_memory
 from tri_apsp.elimination.base import Sweeps, Totals
 from tri_apsp.elimination.flows import (
-    DEMAND_EXPONENT,
     MOST_EXPONENT,
     Flows,
     PathCounts,
-    demand_of,
 )
 from tri_apsp.elimination.schedule import AHEAD, CHUNK, Schedule, schedule_of, walk_of
 from tri_apsp.elimination.weights import Elimination
+from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import is_small, memory_for
@@ -421,30 +420,21 @@ class GpuSweeps(Sweeps):
         return MOST_EXPONENT / farthest if farthest else 0.0
 
     def _flows(
-        self,
-        sources: torch.Tensor,
-        demand: torch.Tensor,
-        rows: torch.Tensor | None,
-        counts: PathCounts,
-        dtype: Any,
-    ) -> Flows | None:
+        self, starts: Array, demand: Array, rows: Array | None, counts: PathCounts
+    ) -> tuple[Array, Array, Array] | None:
         tree, device = self._tree, self.device
-        starts = tree.positions[sources.numpy()]
         order = np.argsort(starts, kind="stable")  # neighbours have common ancestors
-        total = demand_of(demand, rows, tree.n)
-        scale = DEMAND_EXPONENT[dtype] - int(np.frexp(total.max().item())[1])
-        rounded = torch.from_numpy(np.ldexp(demand.numpy(), scale).astype(dtype))
-        asked = rounded.to(device)
+        asked = torch.from_numpy(demand).to(device)
         with current(device):
             walk, lanes = self._kept(("walk",), lambda: walk_of(tree, device)), len(starts)
             weights, paths = (
                 torch.from_numpy(np.pad(x, ((0, 0), (0, 1)), constant_values=none)).to(device)
-                for x, none in zip(counts.of_lanes(dtype), (np.inf, 0), strict=True)
+                for x, none in zip(counts.of_lanes(demand.dtype), (np.inf, 0), strict=True)
             )
             words = walk.words
             if rows is not None:
                 words = words.clone()
-                words[:, 3] = rows.to(device)[self._lists["vertices"].long()][words[:, 2].long()]
+                words[:, 3] = torch.from_numpy(rows).to(device)[words[:, 2].long()]
             values = torch.cat((weights[1][walk.edges], paths[1][walk.edges]), 1)
             positions = torch.from_numpy(starts[order]).to(device)
             asked = asked[:, torch.from_numpy(order).to(device)]
@@ -461,12 +451,9 @@ class GpuSweeps(Sweeps):
                 return None
             through += sums[2 * walk.records :]
             by_edge = torch.stack((over, sums[walk.places])).cpu().numpy()
-            arrays = through.cpu().numpy(), lost.cpu().numpy()
-        counts.unpack(arrays[0], by_edge)
-        passing, by_edge, missed = (np.ldexp(x, -scale) for x in (arrays[0], by_edge, arrays[1]))
-        unserved = np.empty(lanes)
-        unserved[order] = missed
-        return Flows(*map(torch.from_numpy, (passing[tree.positions], by_edge, unserved)))
+            unserved = np.empty(lanes)
+            unserved[order] = lost.cpu().numpy()
+            return through.cpu().numpy(), by_edge, unserved
 
     def _flow_lanes_together(self, itemsize: int) -> int:
         """Return the lanes of flows whose labels and live values are held at a time."""
