@@ -1,24 +1,13 @@
 """Draws tutorial-hospitals.svg: minutes from the nearest hospital, in the city of the tutorial."""
 
 import numpy as np
-import torch
+from city import BRIDGES, RIVER, SIDE, city
 from matplotlib.collections import LineCollection
 from matplotlib.patheffects import withStroke
-from scipy.sparse import coo_array
 from style import plt, save
 
-from tri_apsp import nearest, prepare
+from tri_apsp import nearest
 
-SIDE, RIVER, BRIDGES = 60, 29, [8, 30, 51]
-vertex = np.arange(SIDE * SIDE)
-rows, columns = np.divmod(vertex, SIDE)
-east = vertex[columns < SIDE - 1]
-south = vertex[(rows < SIDE - 1) & ((rows != RIVER) | np.isin(columns, BRIDGES))]
-starts = np.concatenate([east, south])
-ends = np.concatenate([east + 1, south + SIDE])
-minutes = np.random.default_rng(0).integers(1, 4, len(starts))
-streets = coo_array((minutes, (starts, ends)), shape=(SIDE * SIDE, SIDE * SIDE))
-city = prepare(streets, directed=False, dtype=torch.int32)
 places = np.array([(12, 15), (20, 48), (45, 10), (50, 40)])
 hospitals = (places @ [SIDE, 1]).tolist()
 result = nearest(city, hospitals, predecessors=True)

@@ -3,6 +3,7 @@ each other.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cases
@@ -308,7 +309,8 @@ def test_solve(
     w = cases.tensor(weights, dtype).numpy()
     before = w.copy()
     parts = 2 if tile == 16 and programs > 1 else 1
-    d, extremes = solve(
+    solve_this = partial(
+        solve,
         dtype,
         w,
         tile=tile,
@@ -318,6 +320,7 @@ def test_solve(
         alignment=alignment,
         nonnegative=nonnegative,
     )
+    d, extremes = solve_this()
     np.testing.assert_array_equal(w, before)
     expected = np.full_like(d, no_edge(dtype))
     for i, size in enumerate(sizes or [n, n]):
@@ -328,17 +331,7 @@ def test_solve(
         expected = np.where(d >= distance_range(dtype, negative=True).beyond, d, expected)
     np.testing.assert_array_equal(d, expected, "padding holds an edge")
     assert_extremes(extremes, w, d, sizes, dtype)
-    unchecked, zeros = solve(
-        dtype,
-        w,
-        tile=tile,
-        sizes=sizes,
-        programs=programs,
-        parts=parts,
-        alignment=alignment,
-        nonnegative=nonnegative,
-        check=False,
-    )
+    unchecked, zeros = solve_this(check=False)
     np.testing.assert_array_equal(unchecked, d)
     assert not zeros.any()
 
