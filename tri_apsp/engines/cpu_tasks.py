@@ -116,8 +116,8 @@ def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, thre
 def run_sums(
     kernel: Callable[..., None], tasks: list[CpuTask], sizes: tuple[int, ...], work: int
 ) -> list[Array]:
-    """Return what `kernel` adds on all tasks to arrays of float64 of some sizes, which are its last
-    arguments. With as many threads, sums have the same bits in every run.
+    """Return the sums of what all tasks add: arrays of float64 of some sizes, which `kernel` takes
+    as its last arguments. Runs with the same number of threads give the same bits.
     """
     threads = thread_count()
     most = max(threads, min(_PARTS * threads, _SUM_VALUES // max(1, sum(sizes))))

@@ -88,9 +88,8 @@ def edge_betweenness(
 
     Returns:
         (edges,) of float64 on the CPU, in the order of `by_source`, as
-        networkx.edge_betweenness_centrality of a directed graph. Of a graph that `prepare` made
-        with directed=False, as of an undirected one: an edge counts in both directions, and without
-        `normalized` each pair once.
+        networkx.edge_betweenness_centrality of a directed graph. If `prepare` had
+        directed=False, both directions of an edge are summed, and without `normalized` halved.
 
     Raises:
         InputError, DistanceRangeError: as `betweenness`.
@@ -188,7 +187,7 @@ def _unit_flows(
 
 
 def _estimate(n: int, starts: torch.Tensor, *, endpoints: bool) -> torch.Tensor:
-    """Return by what the shares of some sources are multiplied to estimate those of all, (n,).
+    """Return the factor that scales sums over some sources to all, (n,).
 
     Without `endpoints`, a source has no share of its own paths: those are of one source less.
     """

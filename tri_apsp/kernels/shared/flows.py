@@ -106,8 +106,8 @@ def _walk_kernel(
     lane_stride,
     BLOCK: tl.constexpr,
 ):
-    """Take BLOCK lanes through all records. Lanes past the last repeat that one, without demand and
-    ancestors.
+    """Take BLOCK lanes through all records. Unused lanes copy the last one, but
+    have no start.
     """
     # Program id to lanes [BLOCK], and their live values.
     kind = live_ptr.dtype.element_ty
