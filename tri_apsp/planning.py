@@ -62,14 +62,17 @@ class ReadyPlan:
             out: for the distances, on the device of the weights; None: new memory.
         """
         try:
+            solved = None
             if self.plan.way == "one launch" and out is None:
                 if self._solver is None:
                     self._solver = OneLaunchSolver(self.plan, as_batch(graph).weights, sizes)
-                result = self._solver.result(graph, sizes)
-                if result is not None:
-                    return result
+                solved = self._solver.attempt_if_small(graph, sizes)
+                if solved is not None and not solved.is_negative:
+                    return Result(solved.distances, solved.plan, solved.predecessors)
             batch = dataclasses.replace(as_batch(graph), sizes=sizes)
-            result = dense.run(batch, self.plan, out=_as_matrices(out), solver=self._solver)
+            if solved is not None:
+                solved = solved._replace(distances=as_batch(solved.distances).weights)
+            result = dense.run(batch, self.plan, out=_as_matrices(out), solved=solved)
         except DistanceRangeError:
             return None
         return result if out is None else _placed(result, out)

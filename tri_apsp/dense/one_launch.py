@@ -14,7 +14,6 @@ from tri_apsp.engines import Engine, MakeEngine, MatrixSpec
 from tri_apsp.engines.base import QueueSolve
 from tri_apsp.memory import is_small
 from tri_apsp.paths.predecessors import find_predecessors
-from tri_apsp.result import Result
 from tri_apsp.value_checks import check_graphs
 from tri_apsp.value_range import ValueRange
 
@@ -50,32 +49,27 @@ class OneLaunchSolver:
             for nonnegative in ((True, False) if self._by_sign else (False,))
         }
         size = plan.matrices * weights.numel() * weights.itemsize
-        is_plain = plan.options.negative_cycles == "raise"
-        self._is_quick = is_plain and is_small(size, weights.device)
+        self._is_small = is_small(size, weights.device)
 
-    def result(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> Result | None:
-        """Return the result; None: a negative cycle or a lack of memory needs more than this.
+    def attempt_if_small(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> Attempt | None:
+        """Solve once; None: whether the memory suffices must be looked at first."""
+        if not self._is_small:
+            return None
+        with current(self._device):
+            try:
+                return self.attempt(weights, sizes)
+            except (torch.OutOfMemoryError, MemoryError):
+                return None
+
+    def attempt(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> Attempt:
+        """Solve once.
 
         Args:
             weights: (batch, n, n), or a single graph (n, n), of this layout.
             sizes: checked.
 
-        Raises:
-            As attempt.
-        """
-        if not self._is_quick:
-            return None
-        with current(self._device):
-            try:
-                solved = self.attempt(weights, sizes)
-            except (torch.OutOfMemoryError, MemoryError):
-                return None
-        if solved.is_negative:
-            return None
-        return Result(solved.distances, solved.plan, solved.predecessors)
-
-    def attempt(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> Attempt:
-        """Solve once; see `result` for the arguments.
+        Returns:
+            The attempt, whose tensors have the shape of the weights.
 
         Raises:
             InputError, DistanceRangeError: as check_graphs and verify.

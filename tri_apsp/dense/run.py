@@ -50,7 +50,7 @@ def run(
     out: torch.Tensor | None = None,
     progress: Progress | None = None,
     make: MakeEngine = engines.make,
-    solver: OneLaunchSolver | None = None,
+    solved: Attempt | None = None,
 ) -> Result:
     """Solve graphs; where a diagonal value becomes negative, find out why, and go on if that is
     possible.
@@ -63,7 +63,7 @@ def run(
         out: (batch, n, n), in which a plan with `in_out` solves.
         progress: receives the fraction done.
         make: makes the engine.
-        solver: of a plan in one launch, made for weights like these; None: a new one.
+        solved: what a first solve returned, of all rows; None: there was none.
 
     Raises:
         As shortest_paths.
@@ -73,7 +73,7 @@ def run(
         allowance = None
         if sources is not None:
             batch, allowance = without_unreached(batch, sources, options.weight_error)
-        solved, first = _solve(batch, plan, out, progress, make, solver), None
+        solved, first = solved or _solve(batch, plan, out, progress, make), None
         if solved.is_negative:
             solve_once = partial(_solve, plan=plan, out=out, progress=progress, make=make)
             attempts = DenseAttempts(batch, solve_once, solved, allowance)
@@ -99,11 +99,10 @@ def _solve(
     out: torch.Tensor | None,
     progress: Progress | None,
     make: MakeEngine,
-    solver: OneLaunchSolver | None = None,
 ) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     if plan.way == "one launch":
-        solver = solver or OneLaunchSolver(plan, batch.weights, batch.sizes, make)
+        solver = OneLaunchSolver(plan, batch.weights, batch.sizes, make)
         return solver.attempt(batch.weights, batch.sizes)
     options, make_engine = plan.options, partial(_engine, batch, make)
     if options.check and batch.sizes is not None:

@@ -295,9 +295,7 @@ def _walk_kernel(
     lane_stride,
     C: gl.constexpr,  # SweepConstants of a warp with two values per slot: x and c
 ):
-    """Take 32 lanes through all records. Unused lanes copy the last one, but
-    have no start.
-    """
+    """Take 32 lanes through all records. Unused lanes copy the last one, but have no start."""
     # Program id to lane.
     thread = _thread_index()
     lane = gl.program_id(0) * 32 + thread

@@ -106,9 +106,7 @@ def _walk_kernel(
     lane_stride,
     BLOCK: tl.constexpr,
 ):
-    """Take BLOCK lanes through all records. Unused lanes copy the last one, but
-    have no start.
-    """
+    """Take BLOCK lanes through all records. Unused lanes copy the last one, but have no start."""
     # Program id to lanes [BLOCK], and their live values.
     kind = live_ptr.dtype.element_ty
     slot_size, record_size = tl.full([], 3 * BLOCK, tl.int64), tl.full([], 4, tl.int64)
