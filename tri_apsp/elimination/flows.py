@@ -74,9 +74,9 @@ class PathCounts:
 
         tree, limit, self._has_rate = elimination.tree, elimination.limit, rate > 0
         given = np.stack((elimination.upward, elimination.downward))
-        self.weights = np.where(given <= limit, given, np.inf).astype(np.float64)
+        self.weights = np.where(given <= limit, given.astype(np.float64), np.inf)
         is_edge = (elimination.given == given) & (given <= limit)
-        single = np.where(is_edge, np.exp2(-rate * np.where(is_edge, given, 0.0)), 0.0)
+        single = np.where(is_edge, np.exp2(-rate * np.where(is_edge, self.weights, 0.0)), 0.0)
         self.counts = single.copy()
         self._lists = tree.offsets, tree.ancestors, *tree.descents
         count_paths(*self._lists, *self.weights, *self.counts)
