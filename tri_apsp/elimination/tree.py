@@ -91,7 +91,7 @@ class EliminationTree:
             rows.append(row)
         return np.stack(rows)
 
-    @property
+    @cached_property
     def height(self) -> int:
         """The most vertices on a path of the tree; 0 without vertices."""
         return int(self.depths.max()) + 1 if self.n else 0
