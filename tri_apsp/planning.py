@@ -2,6 +2,8 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -124,7 +126,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         return _placed(result, out)
-    if out is not None:
+    if out is not None and not (isinstance(result.plan, SparsePlan) and request.writes_blocks):
         write_distances(result.distances, out)
     elif request.unused_devices:  # a caller who names several devices reads `blocks`
         return Result.in_blocks([dataclasses.replace(result, sources=torch.arange(request.n))])
@@ -140,7 +142,7 @@ def _placed(result: Result, out: torch.Tensor) -> Result:
 
 def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
     if isinstance(plan, SparsePlan):
-        return sparse.run(request.by_edges, plan, out=request.out_there, progress=progress)
+        return _run_sparse(request, plan, progress)
     if request.block_rows_because:
         from tri_apsp.distributed import devices
 
@@ -167,7 +169,31 @@ def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
             raise
     # A dense solve holds all pairs, in a range that negative weights make narrower.
     rest = _sparse_plan(request, "a dense solve does not hold these distances")
-    return sparse.run(request.by_edges, rest, out=request.out_there, progress=progress)
+    return _run_sparse(request, rest, progress)
+
+
+def _run_sparse(request: Request, plan: SparsePlan, progress: Progress | None) -> Result:
+    solve = partial(sparse.run, request.by_edges, plan, progress=progress)
+    if not request.writes_blocks:
+        return solve(out=request.out_there)
+    from tri_apsp.distributed.rows import TensorRows
+    from tri_apsp.distributed.target import OutFile
+
+    if isinstance(request.out, torch.Tensor):
+        return dataclasses.replace(
+            solve(write=TensorRows(request.out).write), distances=request.out
+        )
+    assert request.out is not None
+    rows, columns = request.shape
+    file = OutFile(Path(request.out))
+    file.create((rows, columns), request.dtype)
+    try:
+        result = solve(write=file.open(0, rows).write)
+        file.complete()
+    except BaseException:
+        file.discard()
+        raise
+    return dataclasses.replace(result, distances=file.distances(0, rows))
 
 
 def _run_share(request: Request, plan: Plan, progress: Progress | None) -> Result:
@@ -293,7 +319,7 @@ def _sparse_plan(request: Request, reason: str) -> SparsePlan:
         targets=request.targets,
         limit=request.limit,
         nearest=request.nearest,
-        in_out=request.out_there is not None,
+        in_out=request.out_there is not None or request.writes_blocks,
         options=request.options,
     )
 

@@ -57,7 +57,7 @@ from tri_apsp.messages import shown
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options
 from tri_apsp.semirings import DTYPES, solved_dtype
 from tri_apsp.shared_memory import overlaps
-from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
+from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, ROWS, RowMethod
 
 MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
 """The methods of shortest_paths."""
@@ -364,6 +364,17 @@ class Request:
         """The tensor `out`, if it is where the graph is solved."""
         is_there = isinstance(self.out, torch.Tensor) and self.out.device == self.device
         return self.out if is_there else None  # type: ignore[return-value]
+
+    @property
+    def writes_blocks(self) -> bool:
+        """Whether blocks of rows go to `out` while a sparse method solves the next ones: to memory
+        of the host that is not the device's, or to a `.npy` file.
+        """
+        if self.out is None or self.nearest or self.rows <= ROWS:
+            return False
+        if isinstance(self.out, torch.Tensor):
+            return self.out.is_cpu and self.device.type != "cpu"
+        return Path(self.out).suffix == ".npy"
 
     @property
     def is_batch(self) -> bool:

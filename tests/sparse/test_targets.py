@@ -1,11 +1,13 @@
 """Columns of chosen targets, edges that count in both directions, a chosen value for no path."""
 
 import math
+from pathlib import Path
 
 import cases
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 import tri_apsp
@@ -54,6 +56,41 @@ def test_a_table_is_solved_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fractions == [1.0]
     expected = tri_apsp.shortest_paths(graph, sources=sources).distances
     assert torch.equal(found.distances, expected[:, targets])
+
+
+def test_blocks_of_rows_go_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the next are solved; an error leaves what was there."""
+    for module in ("request", "sparse.plan", "sparse.run"):
+        monkeypatch.setattr(f"tri_apsp.{module}.ROWS", 10)
+    graph = tri_apsp.prepare(sparse_graph(generate("grid", 400, seed=1), dtype=torch.int32))
+    sources, path = torch.arange(0, 400, 9), tmp_path / "d.npy"
+    for targets in (None, torch.arange(399, 0, -1)):
+        for predecessors in (False, True):
+            options = {"sources": sources, "targets": targets, "predecessors": predecessors}
+            expected = tri_apsp.shortest_paths(graph, **options)
+            found = tri_apsp.shortest_paths(graph, **options, out=path)
+            assert found.plan.memory < expected.plan.memory
+            assert torch.equal(torch.from_numpy(np.load(path)), expected.distances)
+            assert torch.equal(found.distances, expected.distances)
+            if predecessors:
+                assert found.path(9, 2) == expected.path(9, 2)
+    before = path.read_bytes()
+    far = sparse_graph(scipy.sparse.eye_array(40, k=1) * 2e38, dtype=torch.float32)
+    with pytest.raises(DistanceRangeError):
+        tri_apsp.shortest_paths(far, sources=range(40), out=path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["d.npy"]
+
+
+@pytest.mark.gpu
+def test_blocks_of_rows_go_to_the_host() -> None:
+    graph = tri_apsp.prepare(sparse_graph(generate("roads", 3000, seed=1), device="cuda"))
+    sources, targets = torch.arange(0, 3000, 2), torch.arange(2999, 0, -1)
+    expected = tri_apsp.shortest_paths(graph, sources=sources, targets=targets).distances
+    out = torch.empty(expected.shape)
+    found = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, out=out)
+    assert found.distances is out
+    assert torch.equal(out, expected.cpu())
 
 
 def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,7 @@ class _Solve(Attempts):
         target, ranks = self.target, self.ranks
         if not isinstance(target, OutFile):
             return target
-        ranks.from_first(lambda: target.create(self.n, self.dtype))
+        ranks.from_first(lambda: target.create((self.n, self.n), self.dtype))
         return ranks.together(lambda: target.open(self.first, self.end))
 
     def _checked_range(self) -> tuple[ValueRange, tuple[int, int, bool]]:

@@ -22,7 +22,8 @@ from tri_apsp.shared_memory import is_mapped_from, shares_memory
 
 
 class OutFile:
-    """A `.npy` file (n, n) of distances. While it is not complete, it is called NAME.npy.part.
+    """A `.npy` file (rows, columns) of distances. While it is not complete, it is called
+    NAME.npy.part.
 
     Args:
         path: of the file.
@@ -34,7 +35,7 @@ class OutFile:
         self._part = self._path.with_name(path.name + ".part")
         self._lock: FileLock | None = None
 
-    def create(self, n: int, dtype: torch.dtype) -> None:
+    def create(self, shape: tuple[int, int], dtype: torch.dtype) -> None:
         """Let rank 0 make the file for all ranks, once the weights are checked.
 
         Raises:
@@ -43,9 +44,9 @@ class OutFile:
         with file_errors("out", self._path, "written"):
             self._lock = FileLock("out", self._path, "give another file name")
             if self._weights is None:
-                size = n * n * dtype.itemsize
+                size = shape[0] * shape[1] * dtype.itemsize
                 require_disk("out", size, self._part.parent, replaced=[self._part])
-                NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype))))
+                NpyFile(self._part, (shape, np.dtype(dtype_name(dtype))))
 
     def open(self, first: int, end: int) -> Rows:
         """Return some rows of the file, which rank 0 has made."""

@@ -1,9 +1,7 @@
 """All distances of a sparse graph in blocks of rows, which need not fit the memory together."""
 
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
@@ -13,14 +11,13 @@ from tqdm import tqdm
 
 from tri_apsp.arguments import as_integer, check_flags, check_method, check_options
 from tri_apsp.cycles.search import NegativeCycle
-from tri_apsp.device import copy_to_cpu
 from tri_apsp.errors import ApspWarning
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.messages import warn_caller
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
 from tri_apsp.sparse.row_file import Header, RowFile, is_complete
-from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.run import SparseSolver, copied
 from tri_apsp.sparse.settle import settle
 
 # Distances of a block, and the least blocks per process where there are several, unless the caller
@@ -204,23 +201,14 @@ def solved_blocks(
     """
     n = len(solver.sources)
     parts = (slice(block * rows, min(n, (block + 1) * rows)) for block in chosen)
-    writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows")
 
-    def finish(part: slice, copied: Callable[[], torch.Tensor]) -> RowBlock:
-        distances = copied()
+    def finish(part: slice, distances: torch.Tensor) -> RowBlock:
         if file is not None:
             file.write(part.start // rows, distances)
         return RowBlock(part.start, distances)
 
-    pending = deque[Future[RowBlock]]()
     try:
-        for part, solved in solver.blocks(rows, parts, most):
-            pending.append(writer.submit(finish, part, copy_to_cpu(solved.distances)))
-            if len(pending) == 2:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        yield from copied(solver.blocks(rows, parts, most), finish)
     finally:
-        writer.shutdown(cancel_futures=True)
         if file is not None:
             file.close()

@@ -3,17 +3,19 @@ cycles reach.
 """
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 
 from tri_apsp.cycles.sparse import Reweighted
-from tri_apsp.device import synchronize
+from tri_apsp.device import copy_to_cpu, synchronize
 from tri_apsp.elimination.base import Sweeps
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import memory_for
@@ -31,16 +33,22 @@ _VALUES_PER_BLOCK = 1 << 20
 # The factor of a limit with potentials of floats, for their rounding.
 _MARGIN = 1 + 2.0**-20
 
+T = TypeVar("T")
+Write = Callable[[int, torch.Tensor], None]
+"""Receives a row's number, and from there on rows of distances on the CPU."""
+
 
 def run(
     graph: SparseGraph,
     plan: SparsePlan,
     *,
     out: torch.Tensor | None = None,
+    write: Write | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Return the rows of the distances that a plan names, and their predecessors if wanted; many
-    rows in `out`, if that is given.
+    rows in `out`, if that is given. With `write`, distances go there in blocks, and the result has
+    none.
 
     Distances of integers are exact. Floats are rounded so:
 
@@ -54,14 +62,15 @@ def run(
 
     Cost and source: see shortest_paths in tri_apsp.api.
     """
-    return _from_nearest(graph, plan) if plan.nearest else _rows(graph, plan, out, progress)
+    return _from_nearest(graph, plan) if plan.nearest else _rows(graph, plan, out, write, progress)
 
 
 def _rows(
     graph: SparseGraph,
     plan: SparsePlan,
-    out: torch.Tensor | None = None,
-    progress: Callable[[float], None] | None = None,
+    out: torch.Tensor | None,
+    write: Write | None,
+    progress: Callable[[float], None] | None,
 ) -> Result:
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
@@ -74,28 +83,62 @@ def _rows(
     if out is not None and solver.writes_all:
         assert solver.direct_sweeps is not None
         distances, pred = solver.direct_sweeps.all_rows(out), None
-    elif count <= most or (whole and progress is None and out is None):
+    elif write is None and (count <= most or (whole and progress is None and out is None)):
         distances, pred, _ = solver.solve(solver.sources)
         if progress is not None:
             progress(1.0)
     else:
         with _memory_for(count, graph, plan.memory):
-            shape = count, columns
+            shape = 0 if write else count, columns
             distances = (
                 torch.empty(shape, dtype=graph.dtype, device=graph.device) if out is None else out
             )
             wanted = plan.options.predecessors
             shape = count, graph.n
             pred = torch.empty(shape, dtype=torch.int32, device=graph.device) if wanted else None
-        for rows, block in solver.blocks(most):
-            distances[rows] = block.distances
-            if pred is not None:
-                assert block.predecessors is not None
-                pred[rows] = block.predecessors
+
+        def placed() -> Iterator[tuple[slice, SolvedRows]]:
+            for rows, block in solver.blocks(most):
+                if write is None:
+                    distances[rows] = block.distances
+                if pred is not None:
+                    assert block.predecessors is not None
+                    pred[rows] = block.predecessors
+                yield rows, block
+
+        def finish(rows: slice, values: torch.Tensor) -> tuple[slice, None]:
+            assert write is not None
+            return rows, write(rows.start, values)
+
+        for rows, _ in placed() if write is None else copied(placed(), finish):
             if progress is not None:
                 synchronize(graph.device)
                 progress(rows.stop / count)
     return Result(distances, solver.plan, pred, solver.negative_cycle, plan.sources)
+
+
+def copied(
+    blocks: Iterable[tuple[slice, "SolvedRows"]], finish: Callable[[slice, torch.Tensor], T]
+) -> Iterator[T]:
+    """Yield what `finish` makes of rows and their distances on the CPU, in a thread of its own
+    while the next blocks are solved.
+    """
+    writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows")
+    pending = deque[Future[T]]()
+
+    def finished(rows: slice, copy: Callable[[], torch.Tensor]) -> T:
+        return finish(rows, copy())
+
+    try:
+        for rows, block in blocks:
+            pending.append(writer.submit(finished, rows, copy_to_cpu(block.distances)))
+            del block
+            if len(pending) == 2:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        writer.shutdown(cancel_futures=True)
 
 
 def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
