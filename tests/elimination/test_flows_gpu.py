@@ -67,9 +67,9 @@ class FlowsContract:
     def test_of_all_sources(self) -> None:
         for name, graph in self.graphs().items():
             elimination, sources = eliminated(graph), torch.arange(graph.n)
-            asked = torch.ones(1, graph.n, dtype=torch.float64)
-            found = self.sweeps(elimination).flows(sources, asked, None)
-            assert_same(found, CpuSweeps(elimination).flows(sources, asked, None), name)
+            ones = torch.ones(1, 1).double(), torch.zeros(graph.n).int()
+            found = self.sweeps(elimination).flows(sources, *ones)
+            assert_same(found, CpuSweeps(elimination).flows(sources, *ones), name)
             missed = np.isinf(expected_rows(graph)).sum(1)
             np.testing.assert_array_equal(found.unserved, missed, err_msg=name)
 
@@ -86,6 +86,14 @@ class FlowsContract:
             missed = np.where(reached, 0, asked.numpy().T[:, rows.numpy()]).sum(1)
             np.testing.assert_allclose(found.unserved, missed, rtol=1e-6)
 
+    def test_demand_that_is_the_same_from_each_source(self) -> None:
+        graph = self.graphs()["one-way"]
+        elimination, sources = eliminated(graph), torch.arange(graph.n - 1, -1, -1)
+        column, rows = torch.arange(3.0)[:, None].double(), torch.arange(graph.n).int() % 3
+        found = self.sweeps(elimination).flows(sources, column, rows)
+        expected = CpuSweeps(elimination).flows(sources, column.expand(-1, graph.n), rows)
+        assert_same(found, expected, "one-way")
+
 
 class Wide(FlowsContract):
     def test_lanes_of_float64(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,9 +102,9 @@ class Wide(FlowsContract):
         monkeypatch.setattr(module, "_LABEL_BYTES", 1)
         graph = self.graphs()["one-way"]
         elimination, sources = eliminated(graph), torch.arange(graph.n)
-        asked = torch.ones(1, graph.n, dtype=torch.float64)
-        found = self.sweeps(elimination).flows(sources, asked, None)
-        assert_same(found, CpuSweeps(elimination).flows(sources, asked, None), "one-way")
+        ones = torch.ones(1, 1).double(), torch.zeros(graph.n).int()
+        found = self.sweeps(elimination).flows(sources, *ones)
+        assert_same(found, CpuSweeps(elimination).flows(sources, *ones), "one-way")
 
     def test_many_paths(self) -> None:
         """A chain of diamonds: 2^130 paths exceed float32, 2^1030 float64."""
@@ -112,9 +120,9 @@ class Wide(FlowsContract):
             found = elimination_tree(graph, order, 1 << 24)
             elimination = customize(found, graph, found.weight_indices_of(graph))
             assert elimination is not None
-            sources, asked = torch.tensor([0, n - 1]), torch.ones(1, 2, dtype=torch.float64)
-            flows = self.sweeps(elimination).flows(sources, asked, None)
-            assert_same(flows, CpuSweeps(elimination).flows(sources, asked, None), str(diamonds))
+            given = torch.tensor([0, n - 1]), torch.ones(1, 1).double(), torch.zeros(n).int()
+            flows = self.sweeps(elimination).flows(*given)
+            assert_same(flows, CpuSweeps(elimination).flows(*given), str(diamonds))
 
 
 @pytest.mark.gpu

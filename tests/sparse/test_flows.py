@@ -1,6 +1,7 @@
 """Loads of edges, against NetworkX, exact fractions, and by both methods."""
 
 from fractions import Fraction
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -177,6 +178,28 @@ def test_forms_of_demand() -> None:
         ):
             torch.testing.assert_close(over(form), over([[1, 2, 0, 4]] * 2))
         torch.testing.assert_close(over(2.5), over(np.full((2, 4), 2.5)))
+
+
+def test_demand_that_is_the_same_from_each_source_is_held_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tri_apsp.sparse.flows._VALUES_PER_BLOCK", 100)
+    given, flows = list[tuple[int, ...]](), CpuSweeps.flows
+
+    def recorded(self: CpuSweeps, sources: torch.Tensor, demand: torch.Tensor, *rows: Any) -> Any:
+        given.append((len(sources), *demand.shape))
+        return flows(self, sources, demand, *rows)
+
+    monkeypatch.setattr(CpuSweeps, "flows", recorded)
+    demand = np.random.default_rng(2).random(30)
+    for graph in both_methods(ties(7), torch.float64):
+        found, same = (
+            tri_apsp.edge_flows(graph, range(30), range(30), x)
+            for x in (demand, np.tile(demand, (30, 1)))
+        )
+        for x, y in zip(found, same, strict=True):
+            torch.testing.assert_close(x, y, rtol=1e-12, atol=1e-12)
+    assert given == [(30, 30, 1), *[(3, 31, 3)] * 10]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from tri_apsp.elimination.flows import (
     TOO_MANY_PATHS,
     Flows,
     PathCounts,
-    demand_of,
 )
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.engines.cpu_tasks import Array
@@ -114,7 +113,7 @@ class Sweeps(ABC):
         """
 
     def flows(
-        self, sources: torch.Tensor, demand: torch.Tensor, rows: torch.Tensor | None
+        self, sources: torch.Tensor, demand: torch.Tensor, demand_rows: torch.Tensor
     ) -> Flows:
         """Return the flows of demand along shortest paths. An edge is on one if sums are equal, so
         float64 must hold the sum of each path; weights are positive.
@@ -122,25 +121,25 @@ class Sweeps(ABC):
         Args:
             sources: 1-D.
             demand: (rows, sources) of float64 on the CPU, not negative: what travels from a source
-                to each vertex of a row.
-            rows: (n,) of int32 on the CPU, the row of each vertex; None: row 0.
+                to each vertex of a row; (rows, 1) if it is the same from each.
+            demand_rows: (n,) of int32 on the CPU, the row of each vertex.
 
         Raises:
             DistanceRangeError: the number of shortest paths exceeds float64.
         """
-        unit = demand.max().item() if rows is None and demand.numel() else 0.0
+        unit = demand.max().item() if len(demand) == 1 and demand.numel() else 0.0
         if unit > 0 and bool((demand == unit).all()):  # sums of ones are exact
             demand = torch.ones_like(demand)
         else:
             unit = 1.0
         tree = self.elimination.tree
-        starts, total = tree.positions[sources.numpy()], demand_of(demand, rows, tree.n)
-        most = int(np.frexp(total.numpy().max(initial=0.0))[1])
-        row_of = None if rows is None else rows.numpy()[tree.vertices]
+        starts, row_of = tree.positions[sources.numpy()], demand_rows.numpy()[tree.vertices]
+        total = np.bincount(row_of, minlength=len(demand)) @ demand.numpy()
+        most = int(np.frexp(total.max(initial=0.0))[1])
         for dtype, has_rate in FLOW_LANES[self._flow_lanes :]:
             counts = PathCounts(self.elimination, self._rate(sources)) if has_rate else self._counts
             scale = DEMAND_EXPONENT[dtype] - most
-            asked = np.ldexp(demand.numpy(), scale).astype(dtype)
+            asked = np.ldexp(demand.numpy(), scale).astype(dtype, order="C")
             found = self._flows(starts, asked, row_of, counts)
             if found is not None:
                 through, over, unserved = found
@@ -167,7 +166,7 @@ class Sweeps(ABC):
 
     @abstractmethod
     def _flows(
-        self, starts: Array, demand: Array, rows: Array | None, counts: PathCounts
+        self, starts: Array, demand: Array, demand_rows: Array, counts: PathCounts
     ) -> tuple[Array, Array, Array] | None:
         """Return the flows by lanes of the dtype of the demand, of float64: through positions, over
         filled edges (2, edges), and the unserved demand from each start. None if that dtype does
@@ -175,8 +174,8 @@ class Sweeps(ABC):
 
         Args:
             starts: positions of the sources.
-            demand: (rows, sources).
-            rows: (n,) of int32, the row of each position; None: row 0.
+            demand: (rows, sources) or (rows, 1), contiguous.
+            demand_rows: (n,) of int32, the row of each position.
         """
 
     @abstractmethod

@@ -337,14 +337,13 @@ class CpuSweeps(Sweeps):
         return torch.from_numpy(found[:, tree.positions])
 
     def _flows(
-        self, starts: Array, demand: Array, rows: Array | None, counts: PathCounts
+        self, starts: Array, demand: Array, demand_rows: Array, counts: PathCounts
     ) -> tuple[Array, Array, Array] | None:
         from tri_apsp.kernels.cpu import flows as kernels
         from tri_apsp.kernels.cpu.sweeps import MANY, lanes_of
 
         tree, dtype, order = self.elimination.tree, demand.dtype, np.argsort(starts, kind="stable")
-        lanes, row_of = lanes_of(dtype, MANY), np.zeros(tree.n, np.int32) if rows is None else rows
-        weights, paths = counts.of_lanes(dtype)
+        lanes, (weights, paths) = lanes_of(dtype, MANY), counts.of_lanes(dtype)
         up, down = (weights[0], paths[0]), (tree.depths[tree.ancestors], weights[1], paths[1])
         lost, is_whole = np.zeros(len(starts)), np.ones(1, np.bool_)
 
@@ -352,14 +351,16 @@ class CpuSweeps(Sweeps):
             if not is_whole[0]:
                 return
             part = order[first : first + lanes]
-            own = np.zeros((len(demand), lanes), dtype)
-            own[:, : len(part)] = demand[:, part]
+            own = demand
+            if demand.shape[1] > 1:
+                own = np.zeros((len(demand), lanes), dtype)
+                own[:, : len(part)] = demand[:, part]
             own_lost = np.zeros(len(part))
             live = np.empty((3, tree.height, lanes), dtype)
             touched = self._touched(starts[part])[0]
             kernels.sweep_flows(
                 *(self._tree, tree.depths, up, down, starts[part], touched),
-                *(own, row_of, live, through, *over, own_lost),
+                *(own, demand_rows, live, through, *over, own_lost),
             )
             lost[part] = own_lost
             if np.isnan(through).any():

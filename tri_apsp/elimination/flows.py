@@ -50,13 +50,6 @@ class Flows(NamedTuple):
     unserved: torch.Tensor
 
 
-def demand_of(demand: torch.Tensor, rows: torch.Tensor | None, n: int) -> torch.Tensor:
-    """Return what travels from each source to all vertices, (sources,); see Sweeps.flows."""
-    if rows is None:
-        return n * demand[0]
-    return torch.bincount(rows, minlength=len(demand)).to(demand.dtype) @ demand
-
-
 class PathCounts:
     """The numbers of shortest paths below the edges of a filled graph, all of float64.
 

@@ -409,18 +409,18 @@ class GpuSweeps(Sweeps):
         return Paths(found.vertices.to(self.device), found.offsets.to(self.device))
 
     def flows(
-        self, sources: torch.Tensor, demand: torch.Tensor, rows: torch.Tensor | None
+        self, sources: torch.Tensor, demand: torch.Tensor, demand_rows: torch.Tensor
     ) -> Flows:
         if not len(sources) or self._tree.height >= _MOST_LEVELS:
-            return self._on_cpu.flows(sources, demand, rows)
-        return super().flows(sources, demand, rows)
+            return self._on_cpu.flows(sources, demand, demand_rows)
+        return super().flows(sources, demand, demand_rows)
 
     def _rate(self, sources: torch.Tensor) -> float:
         farthest = self.totals(from_source=True).farthest.max().item()
         return MOST_EXPONENT / farthest if farthest else 0.0
 
     def _flows(
-        self, starts: Array, demand: Array, rows: Array | None, counts: PathCounts
+        self, starts: Array, demand: Array, demand_rows: Array, counts: PathCounts
     ) -> tuple[Array, Array, Array] | None:
         tree, device = self._tree, self.device
         order = np.argsort(starts, kind="stable")  # neighbours have common ancestors
@@ -431,13 +431,13 @@ class GpuSweeps(Sweeps):
                 torch.from_numpy(np.pad(x, ((0, 0), (0, 1)), constant_values=none)).to(device)
                 for x, none in zip(counts.of_lanes(demand.dtype), (np.inf, 0), strict=True)
             )
-            words = walk.words
-            if rows is not None:
-                words = words.clone()
-                words[:, 3] = torch.from_numpy(rows).to(device)[words[:, 2].long()]
+            words = walk.words.clone()
+            words[:, 3] = torch.from_numpy(demand_rows).to(device)[words[:, 2].long()]
             values = torch.cat((weights[1][walk.edges], paths[1][walk.edges]), 1)
             positions = torch.from_numpy(starts[order]).to(device)
-            asked = asked[:, torch.from_numpy(order).to(device)]
+            if asked.shape[1] > 1:
+                asked = asked[:, torch.from_numpy(order).to(device)]
+            asked = asked.expand(-1, lanes)
             sums = torch.zeros(2 * walk.records + tree.n, dtype=torch.float64, device=device)
             through, over = sums.new_zeros(tree.n), sums.new_zeros(tree.edges)
             lost = sums.new_zeros(lanes)

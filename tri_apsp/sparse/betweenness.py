@@ -180,7 +180,7 @@ def _unit_flows(
 ) -> tuple[torch.Tensor, Flows]:
     """Return the sources, and the flows of 1 from each to each vertex."""
     starts = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
-    demand = Demand.same(torch.ones(1, dtype=torch.float64))
+    demand = Demand.same(torch.ones(1).double(), torch.zeros(graph.n).int())
     with progress_bar(progress) as report:
         found = flows(graph, starts, demand, weighted=weighted, share=share, report=report)
     return starts, found

@@ -142,25 +142,23 @@ def shared_edge_flows(
 
 
 class Demand(NamedTuple):
-    """What travels from sources to vertices.
+    """What travels from sources to vertices. Vertices that share a row get the same.
 
     Attributes:
-        of: from some of the sources to what travels from each to a vertex of each row, (rows,
-            sources) of float64 on the CPU.
-        rows: how many rows.
-        row_of: (n,) of int32, the row of each vertex; None: row 0.
+        block: from some of the sources to what travels from each to a vertex of each row, (rows,
+            sources) of float64 on the CPU; (rows, 1) if it is the same from each.
+        rows: (n,) of int32, the row of each vertex.
+        per_source: how many values a block has for each of its sources.
     """
 
-    of: Callable[[slice], torch.Tensor]
-    rows: int = 1
-    row_of: torch.Tensor | None = None
+    block: Callable[[slice], torch.Tensor]
+    rows: torch.Tensor
+    per_source: int
 
     @classmethod
-    def same(cls, values: torch.Tensor, row_of: torch.Tensor | None = None) -> "Demand":
+    def same(cls, values: torch.Tensor, rows: torch.Tensor) -> "Demand":
         """Return the demand of values (rows,) from each source."""
-        return cls(
-            lambda part: values[:, None].expand(-1, part.stop - part.start), len(values), row_of
-        )
+        return cls(lambda _: values[:, None], rows, 1)
 
 
 def _demand(demand: Any, sources: int, ends: torch.Tensor, n: int) -> Demand:
@@ -188,18 +186,18 @@ def _demand(demand: Any, sources: int, ends: torch.Tensor, n: int) -> Demand:
         )
     if len(values.shape) == 1:
         by_vertex = torch.zeros(n, dtype=torch.float64).index_add_(0, ends, values)
-        different, row_of = torch.unique(by_vertex, return_inverse=True)
-        return Demand.same(different, row_of.to(torch.int32))
+        different, rows = torch.unique(by_vertex, return_inverse=True)
+        return Demand.same(different, rows.to(torch.int32))
     targets, place = torch.unique(ends, return_inverse=True)
-    row_of = torch.zeros(n, dtype=torch.int32)
-    row_of[targets] = torch.arange(1, len(targets) + 1, dtype=torch.int32)
+    rows = torch.zeros(n, dtype=torch.int32)
+    rows[targets] = torch.arange(1, len(targets) + 1, dtype=torch.int32)
 
-    def of(part: slice) -> torch.Tensor:
-        rows = torch.from_numpy(values[part].toarray()) if is_sparse else values[part]
-        of_targets = torch.zeros(len(rows), len(targets) + 1, dtype=torch.float64)
-        return of_targets.index_add_(1, place + 1, rows).T  # by columns takes half the time
+    def block(part: slice) -> torch.Tensor:
+        given = torch.from_numpy(values[part].toarray()) if is_sparse else values[part]
+        of_targets = torch.zeros(len(given), len(targets) + 1, dtype=torch.float64)
+        return of_targets.index_add_(1, place + 1, given).T  # by columns takes half the time
 
-    return Demand(of, len(targets) + 1, row_of)
+    return Demand(block, rows, len(targets) + 1)
 
 
 def as_values(demand: Any) -> Any:
@@ -258,24 +256,24 @@ def flows(
     if not len(starts):
         over = torch.zeros(graph.edges, dtype=torch.float64)
         return Flows(torch.zeros(n, dtype=torch.float64), over, unserved)
-    graph, sweeps, rows_of = (_weighted if weighted else _unweighted)(graph, starts)
+    graph, sweeps, distances_from = (_weighted if weighted else _unweighted)(graph, starts)
     graph = graph.to(torch.device("cpu"))
     if sweeps is None:
-        step = _VALUES_PER_BLOCK // max(n, demand.rows)
+        step = _VALUES_PER_BLOCK // max(n, demand.per_source)
         over, order = torch.zeros(graph.edges, dtype=torch.float64), None
     else:
-        step = min(_PAIRS_PER_BLOCK // n, _VALUES_PER_BLOCK // demand.rows)
+        step = min(_PAIRS_PER_BLOCK // n, _VALUES_PER_BLOCK // demand.per_source)
         if report is not None:
             step = min(step, max(_LEAST_OF_BAR, len(own) // _BLOCKS_OF_BAR))
         tree = sweeps.elimination.tree
         over, order = torch.zeros(2, tree.edges, dtype=torch.float64), tree
     through = torch.zeros(n, dtype=torch.float64)
     for part in share.parts(len(starts), max(1, step)):
-        block, asked = starts[part], demand.of(part)
+        block, asked = starts[part], demand.block(part)
         if sweeps is None:
-            found = _by_rows(graph, block, rows_of(block), asked, demand.row_of)
+            found = _by_rows(graph, block, distances_from(block), asked, demand.rows)
         else:
-            found = sweeps.flows(block, asked.contiguous(), demand.row_of)
+            found = sweeps.flows(block, asked, demand.rows)
         through += found.through
         over += found.over
         unserved[part] = found.unserved
@@ -286,23 +284,25 @@ def flows(
     return Flows(through, over, unserved)
 
 
-Rows = Callable[[torch.Tensor], torch.Tensor]
-"""From sources to their rows of distances, on the CPU."""
+DistancesFrom = Callable[[torch.Tensor], torch.Tensor]
+"""From sources to the distances from each to all vertices, (sources, n) on the CPU."""
 
 
 def _unweighted(
     graph: SparseGraph, starts: torch.Tensor
-) -> tuple[SparseGraph, Sweeps | None, Rows]:
-    """Return the graph with weights of 1, its sweeps if they take less time, and else its rows."""
+) -> tuple[SparseGraph, Sweeps | None, DistancesFrom]:
+    """Return the graph with weights of 1, its sweeps if they take less time, and its distances."""
     ones = torch.ones(graph.edges, dtype=torch.int32, device=graph.device)
     single = SparseGraph(graph.n, graph.by_source).with_weights(ones)
     rows = partial(hops, single, dtype=torch.int32)
     return single, hop_sweeps(graph, len(starts)), lambda block: rows(block).cpu()
 
 
-def _weighted(graph: SparseGraph, starts: torch.Tensor) -> tuple[SparseGraph, Sweeps | None, Rows]:
+def _weighted(
+    graph: SparseGraph, starts: torch.Tensor
+) -> tuple[SparseGraph, Sweeps | None, DistancesFrom]:
     """Return the graph with weights whose ties are exact where they can be, its sweeps if they take
-    less time, and else its rows.
+    less time, and its distances.
     """
     lightest = graph.by_source.weights.min().item() if graph.edges else 1
     if lightest <= 0:
@@ -345,9 +345,9 @@ def on_grid(graph: SparseGraph) -> SparseGraph | None:
 def _by_rows(
     graph: SparseGraph,
     starts: torch.Tensor,
-    rows: torch.Tensor,
+    distances: torch.Tensor,
     demand: torch.Tensor,
-    row_of: torch.Tensor | None,
+    demand_rows: torch.Tensor,
 ) -> Flows:
     """Return the flows from some sources, over the edges in the order of `by_source`."""
     from tri_apsp.kernels.cpu.betweenness import (  # with Numba: half a second
@@ -357,14 +357,14 @@ def _by_rows(
     )
 
     n, lists = graph.n, (graph.by_source.arrays(), graph.by_destination.arrays())
-    distances, asked = rows.numpy(), demand.contiguous().numpy()
-    demand_rows = np.zeros(n, np.int32) if row_of is None else row_of.numpy()
-    no_path = distances.dtype.type(no_edge(rows.dtype))
+    given, asked = distances.numpy(), demand.T.contiguous().numpy()
+    no_path = given.dtype.type(no_edge(distances.dtype))
     lost, faults = np.zeros(len(starts)), np.zeros((len(starts), 1), np.int64)
     tasks = list[CpuTask]()
     for first in range(0, len(starts), _PART):
         part = slice(first, first + _PART)
-        of_part = starts.numpy()[part], distances[part], no_path, asked[:, part], demand_rows
+        own = asked[part] if len(asked) > 1 else asked
+        of_part = starts.numpy()[part], given[part], no_path, own, demand_rows.numpy()
         tasks.append((*lists, *of_part, lost[part], faults[first]))
     work = 16 * len(starts) * (graph.edges + n)
     through, by_destination = run_sums(add_flows, tasks, (n, graph.edges), work)

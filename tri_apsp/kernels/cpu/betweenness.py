@@ -37,7 +37,8 @@ def add_flows(
         by_source, by_destination: offsets, vertices and positive weights of the edges.
         starts: [starts], the source of each row of distances.
         distances: [starts, n], `no_path` where there is none.
-        demand: [rows, starts], what travels to a vertex of each row.
+        demand: [starts, rows], what travels from each start to a vertex of each row; [1, rows] if
+            it is the same from each.
         demand_rows: [n], the row of each vertex.
         lost: [starts], 0; becomes the demand without a path.
         fault: [1], 0; becomes TOO_MANY or CYCLIC, and the flows are then not complete.
@@ -52,7 +53,7 @@ def add_flows(
     pending = np.empty(n, np.int64)
     order = np.empty(n, np.int32)
     for row in range(len(starts)):
-        d, start = distances[row], starts[row]
+        d, start, wanted = distances[row], starts[row], demand[min(row, len(demand) - 1)]
         reached = 0
         for v in range(n):
             paths[v], flows[v], pending[v] = 0.0, 0.0, 0
@@ -61,7 +62,7 @@ def add_flows(
                 for e in range(in_offsets[v], in_offsets[v + 1]):
                     pending[v] += d[sources[e]] + in_weights[e] == d[v]
             else:
-                lost[row] += demand[demand_rows[v], row]
+                lost[row] += wanted[demand_rows[v]]
         paths[start] = 1.0
         order[0] = start
         count = 1
@@ -86,7 +87,7 @@ def add_flows(
         for index in range(count - 1, 0, -1):  # but for the source
             v = order[index]
             through[v] += flows[v]
-            flow = demand[demand_rows[v], row] + flows[v]
+            flow = wanted[demand_rows[v]] + flows[v]
             for e in range(in_offsets[v], in_offsets[v + 1]):
                 u = sources[e]
                 if d[u] + in_weights[e] == d[v]:

@@ -292,8 +292,8 @@ def sweep_flows(
         down_edges: the depth of the ancestor, the downward weight and the count [edges].
         starts: [starts], at most as many as lanes.
         touched: the positions of starts and their ancestors, ascending.
-        demand: [rows, lanes], what travels from the starts to a position of each row; of float32 or
-            float64, as are weights and counts.
+        demand: [rows, lanes], what travels from the starts to a position of each row; [rows, 1] if
+            it is the same from each. Of float32 or float64, as are weights and counts.
         demand_rows: [n], the row of each position.
         live: [3, height, lanes], memory for distances, counts and flows.
         through: [n].
@@ -338,9 +338,13 @@ def sweep_flows(
             height -= 1
             q = path[height]
             k, wanted, row = first[q], demand, demand_rows[q]
+            if demand.shape[1] == 1:
+                for s in range(lanes):
+                    own[0, s] = demand[row, 0]
+                wanted, row = own, 0
             if is_start[k]:  # where its own flow arrives, and does not pass through
                 for s in range(lanes):
-                    own[0, s] = demand[row, s]
+                    own[0, s] = wanted[row, s]
                 for s in range(len(starts)):
                     if starts[s] == q:
                         own[0, s], f[height, s] = f[height, s], 0.0
