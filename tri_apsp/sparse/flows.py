@@ -260,13 +260,15 @@ def flows(
     graph = graph.to(torch.device("cpu"))
     if sweeps is None:
         step = _VALUES_PER_BLOCK // max(n, demand.per_source)
-        over, order = torch.zeros(graph.edges, dtype=torch.float64), None
+        over = torch.zeros(graph.edges, dtype=torch.float64)
+        places = graph.by_source.vertices.argsort(stable=True).argsort()
     else:
         step = min(_PAIRS_PER_BLOCK // n, _VALUES_PER_BLOCK // demand.per_source)
         if report is not None:
             step = min(step, max(_LEAST_OF_BAR, len(own) // _BLOCKS_OF_BAR))
         tree = sweeps.elimination.tree
-        over, order = torch.zeros(2, tree.edges, dtype=torch.float64), tree
+        over = torch.zeros(2 * tree.edges, dtype=torch.float64)
+        places = torch.from_numpy(tree.weight_indices_of(graph))
     through = torch.zeros(n, dtype=torch.float64)
     for part in share.parts(len(starts), max(1, step)):
         block, asked = starts[part], demand.block(part)
@@ -275,13 +277,11 @@ def flows(
         else:
             found = sweeps.flows(block, asked, demand.rows)
         through += found.through
-        over += found.over
+        over += found.over.flatten()
         unserved[part] = found.unserved
         if report is not None:
             report((part.stop - own.start) / len(own))
-    if order is not None:
-        over = over.flatten()[torch.from_numpy(order.weight_indices_of(graph))]
-    return Flows(through, over, unserved)
+    return Flows(through, over[places], unserved)
 
 
 DistancesFrom = Callable[[torch.Tensor], torch.Tensor]
@@ -349,7 +349,7 @@ def _by_rows(
     demand: torch.Tensor,
     demand_rows: torch.Tensor,
 ) -> Flows:
-    """Return the flows from some sources, over the edges in the order of `by_source`."""
+    """Return the flows from some sources, over the edges in the order of `by_destination`."""
     from tri_apsp.kernels.cpu.betweenness import (  # with Numba: half a second
         CYCLIC,
         TOO_MANY,
@@ -367,7 +367,7 @@ def _by_rows(
         of_part = starts.numpy()[part], given[part], no_path, own, demand_rows.numpy()
         tasks.append((*lists, *of_part, lost[part], faults[first]))
     work = 16 * len(starts) * (graph.edges + n)
-    through, by_destination = run_sums(add_flows, tasks, (n, graph.edges), work)
+    found = run_sums(add_flows, tasks, (n, graph.edges), work)
     if TOO_MANY in faults:
         raise DistanceRangeError(TOO_MANY_PATHS)
     if CYCLIC in faults:
@@ -375,6 +375,4 @@ def _by_rows(
             "weights must be large enough for sums of float64 to hold them, but some are lost in a "
             "distance, so that there are infinitely many shortest paths; give integers."
         )
-    over: Array = np.empty(graph.edges)
-    over[np.argsort(lists[0][1], kind="stable")] = by_destination
-    return Flows(*map(torch.from_numpy, (through, over, lost)))
+    return Flows(*map(torch.from_numpy, (*found, lost)))
