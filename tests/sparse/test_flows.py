@@ -168,6 +168,8 @@ def test_forms_of_demand() -> None:
             scipy.sparse.coo_array(demand),
             scipy.sparse.csc_matrix(demand),
             torch.from_numpy(demand).to_sparse(),
+            torch.from_numpy(demand).bfloat16().to_sparse(),
+            torch.from_numpy(demand).half().to_sparse(),
         ):
             torch.testing.assert_close(over(form), expected, rtol=1e-15, atol=0)
         vector = np.array([1.0, 2, 0, 4])
@@ -212,6 +214,7 @@ def test_demand_that_is_the_same_from_each_source_is_held_once(
         ([1e308, 1e308, 0], "sum of `demand` must fit float64"),
         (["a"], "must be numbers, one for each source and target"),
         (torch.ones(3, dtype=torch.complex64), "must be numbers"),
+        (torch.ones(2, 3, dtype=torch.complex32).to_sparse(), "must be numbers"),
         (None, "must be"),
     ],
 )

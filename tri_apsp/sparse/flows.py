@@ -210,7 +210,8 @@ def as_values(demand: Any) -> Any:
     elif is_sparse:
         from scipy.sparse import coo_array
 
-        entries = demand.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
+        dtype = torch.complex128 if demand.is_complex() else torch.float64  # which NumPy has
+        entries = demand.detach().to("cpu", dtype).to_sparse(layout=torch.sparse_coo).coalesce()
         places = tuple(entries.indices().numpy())
         demand = coo_array((entries.values().numpy(), places), tuple(demand.shape))
     if not isinstance(demand, torch.Tensor) and hasattr(demand, "tocsr"):
