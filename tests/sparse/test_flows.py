@@ -11,9 +11,10 @@ import torch
 
 import tri_apsp
 from tri_apsp.elimination.cpu import CpuSweeps
+from tri_apsp.elimination.tree import EliminationTree
+from tri_apsp.elimination.weights import Elimination, customize
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
 from tri_apsp.graphs.sparse import sparse_graph
-from tri_apsp.sparse.flows import on_grid
 
 DTYPES = [torch.int16, torch.int32, torch.int64, torch.float32, torch.float64]
 
@@ -239,23 +240,40 @@ def test_ties_of_floats() -> None:
     for u, v in network.edges:
         network[u][v]["weight"] = 0.1 * rng.integers(1, 4)
     plain, prepared = both_methods(network, torch.float64)
-    rounded = on_grid(prepared)
+    rounded = prepared.on_grid
     assert rounded is not None
     moved = (rounded.by_source.weights - prepared.by_source.weights).abs().max()
     assert 0 < moved <= 2.0**-53 * 2 * 64 * 0.3
     found, same = (tri_apsp.betweenness(g, weighted=True) for g in (plain, prepared))
     torch.testing.assert_close(found, same, rtol=1e-12, atol=0)
     quarters = prepared.with_weights((prepared.by_source.weights * 10).round() / 4)
-    assert on_grid(quarters) is quarters
+    assert quarters.on_grid is quarters
     integers = prepared.with_weights((prepared.by_source.weights * 10).round().int())
     found, same = (tri_apsp.betweenness(g, weighted=True) for g in (quarters, integers))
     torch.testing.assert_close(found, same, rtol=1e-12, atol=0)
     # Where a sum would lose a weight, it is not rounded.
-    assert on_grid(sparse_graph(torch.tensor([[0, 1e300], [1.0, 0]], dtype=torch.float64))) is None
+    lost = sparse_graph(torch.tensor([[0, 1e300], [1.0, 0]], dtype=torch.float64))
+    assert lost.on_grid is None
     # Integers beyond float64 are rounded too.
     large = [[0, 2**60, 2**61 + 2**10], [2**60, 0, 2**60 + 2**10], [2**60, 2**60, 0]]
     graph = tri_apsp.prepare(torch.tensor(large), order=[0, 1, 2])
     assert tri_apsp.betweenness(graph, weighted=True, normalized=False).tolist() == [0, 0.5, 0]
+
+
+def test_calls_of_one_graph_share_its_rounded_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[int]()
+
+    def counted(tree: EliminationTree, *graph: Any) -> Elimination | None:
+        calls.append(tree.n)
+        return customize(tree, *graph)
+
+    monkeypatch.setattr("tri_apsp.elimination.prepared.customize", counted)
+    _, graph = both_methods(ties(7), torch.float64)
+    graph = graph.with_weights(0.1 * graph.by_source.weights)
+    tri_apsp.betweenness(graph, weighted=True)
+    for demand in (1.0, 2.0):
+        tri_apsp.edge_flows(graph, [4], [20], demand)
+    assert calls == [30]
 
 
 def grid_loads(rows: int, columns: int) -> dict[tuple[int, int], Fraction]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,6 +46,8 @@ _SPARSE_LAYOUTS = (
 )
 # Vertices are stored as int32.
 _MAX_VERTICES = (1 << 31) - 1
+# Bits of the sums of a float64, and the largest share of a weight by which rounding moves it.
+_BITS, _MOST_MOVED = 52, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +204,38 @@ class SparseGraph:
         return EdgeLists(
             _offsets(counts), lists.owners()[order].to(torch.int32), lists.weights[order]
         )
+
+    @property
+    def on_grid(self) -> SparseGraph | None:
+        """The graph with its positive weights rounded to multiples of a power of two, such that
+        float64 holds the sum of each path; itself where it does; None if that would move a weight
+        by more than _MOST_MOVED of itself, or a sum is infinite.
+        """
+        return self if self._grid_weights is self.by_source.weights else self._rounded
+
+    @cached_property
+    def _rounded(self) -> SparseGraph | None:
+        weights = self._grid_weights
+        return None if weights is None else self.with_weights(weights)
+
+    @cached_property
+    def _grid_weights(self) -> torch.Tensor | None:
+        given = self.by_source.weights
+        weights = given.cpu().to(torch.float64)
+        heaviest = torch.zeros(self.n, dtype=torch.float64)
+        heaviest.scatter_reduce_(0, self.by_source.owners().cpu(), weights, "amax")
+        farthest = heaviest.sum().item()  # a path leaves each vertex once
+        if not self.dtype.is_floating_point and farthest < 2.0**_BITS:
+            return given
+        if not math.isfinite(farthest):
+            return None
+        shift, exact = _BITS - math.frexp(farthest)[1], weights.numpy()
+        rounded = np.ldexp(np.rint(np.ldexp(exact, shift)), -shift)
+        if (abs(rounded - exact) > _MOST_MOVED * exact).any():
+            return None
+        if self.dtype == torch.float64 and np.array_equal(rounded, exact):
+            return given
+        return torch.from_numpy(rounded).to(self.device)
 
     def to(self, device: torch.device) -> SparseGraph:
         """Return the graph on a device; itself if that is its own."""

@@ -13,7 +13,7 @@ from tri_apsp import engines
 from tri_apsp.arguments import Vertices, as_vector, check_flags, check_tensor, sources_of
 from tri_apsp.elimination.base import Sweeps
 from tri_apsp.elimination.flows import TOO_MANY_PATHS, Flows
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_sums
+from tri_apsp.engines.cpu_tasks import CpuTask, run_sums
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.messages import shown
@@ -34,8 +34,6 @@ _PAIRS_PER_BLOCK = 1 << 36
 _LEAST_OF_BAR, _BLOCKS_OF_BAR = 1 << 11, 20
 # Sources of a task by rows.
 _PART = 16
-# Bits of the sums of a float64, and the largest share of a weight by which rounding moves it.
-_BITS, _MOST_MOVED = 52, 1e-6
 
 
 class EdgeFlows(NamedTuple):
@@ -311,7 +309,7 @@ def _weighted(
             "weights must be positive for betweenness and flows, since there may be infinitely "
             f"many paths along edges of weight 0, but one is {lightest}; add a small weight."
         )
-    exact, choice = on_grid(graph), "auto"
+    exact, choice = graph.on_grid, "auto"
     if exact is None:
         # By equal sums: elimination adds up the floats of a path in another order.
         exact = sparse_graph(graph, dtype=torch.float64)
@@ -319,28 +317,6 @@ def _weighted(
     plan = plan_sparse(exact, reason="rows in blocks", choice=choice, sources=starts)
     solver = SparseSolver(settle(exact, plan))
     return exact, solver.direct_sweeps, lambda block: solver.solve(block).distances.cpu()
-
-
-def on_grid(graph: SparseGraph) -> SparseGraph | None:
-    """Return a graph of positive weights rounded to multiples of a power of two, such that float64
-    holds the sum of each path; the graph itself where it does; None if that would move a weight by
-    more than _MOST_MOVED of itself, or a sum is infinite.
-    """
-    weights = graph.by_source.weights.cpu().to(torch.float64)
-    heaviest = torch.zeros(graph.n, dtype=torch.float64)
-    heaviest.scatter_reduce_(0, graph.by_source.owners().cpu(), weights, "amax")
-    farthest = heaviest.sum().item()  # a path leaves each vertex once
-    if not graph.dtype.is_floating_point and farthest < 2.0**_BITS:
-        return graph
-    if not math.isfinite(farthest):
-        return None
-    shift, given = _BITS - math.frexp(farthest)[1], weights.numpy()
-    rounded = np.ldexp(np.rint(np.ldexp(given, shift)), -shift)
-    if (abs(rounded - given) > _MOST_MOVED * given).any():
-        return None
-    if graph.dtype == torch.float64 and np.array_equal(rounded, given):
-        return graph
-    return graph.with_weights(torch.from_numpy(rounded).to(graph.device))
 
 
 def _by_rows(
