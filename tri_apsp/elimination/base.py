@@ -1,5 +1,6 @@
 """Distance queries on an eliminated graph, with one implementation per type of device."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -120,7 +121,7 @@ class Sweeps(ABC):
 
         Args:
             sources: 1-D.
-            demand: (rows, sources) of float64 on the CPU, not negative: what travels from a source
+            demand: (rows, sources) of float64, not negative: what travels from a source
                 to each vertex of a row; (rows, 1) if it is the same from each.
             demand_rows: (n,) of int32 on the CPU, the row of each vertex.
 
@@ -134,12 +135,15 @@ class Sweeps(ABC):
             unit = 1.0
         tree = self.elimination.tree
         starts, row_of = tree.positions[sources.numpy()], demand_rows.numpy()[tree.vertices]
-        total = np.bincount(row_of, minlength=len(demand)) @ demand.numpy()
-        most = int(np.frexp(total.max(initial=0.0))[1])
+        demand, vertices = demand.to(self.device), np.bincount(row_of, minlength=len(demand))
+        total = torch.from_numpy(vertices).to(demand) @ demand
+        most = math.frexp(total.max().item())[1] if len(total) else 0
         for dtype, has_rate in FLOW_LANES[self._flow_lanes :]:
             counts = PathCounts(self.elimination, self._rate(sources)) if has_rate else self._counts
             scale = DEMAND_EXPONENT[dtype] - most
-            asked = np.ldexp(demand.numpy(), scale).astype(dtype, order="C")
+            half = scale // 2  # 2^scale may be infinite
+            scaled = demand * 2.0**half * 2.0 ** (scale - half)
+            asked = scaled.to(dtype).contiguous()
             found = self._flows(starts, asked, row_of, counts)
             if found is not None:
                 through, over, unserved = found
@@ -166,7 +170,7 @@ class Sweeps(ABC):
 
     @abstractmethod
     def _flows(
-        self, starts: Array, demand: Array, demand_rows: Array, counts: PathCounts
+        self, starts: Array, demand: torch.Tensor, demand_rows: Array, counts: PathCounts
     ) -> tuple[Array, Array, Array] | None:
         """Return the flows by lanes of the dtype of the demand, of float64: through positions, over
         filled edges (2, edges), and the unserved demand from each start. None if that dtype does
@@ -174,7 +178,7 @@ class Sweeps(ABC):
 
         Args:
             starts: positions of the sources.
-            demand: (rows, sources) or (rows, 1), contiguous.
+            demand: (rows, sources) or (rows, 1), contiguous, on the device.
             demand_rows: (n,) of int32, the row of each position.
         """
 

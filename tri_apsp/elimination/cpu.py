@@ -337,13 +337,17 @@ class CpuSweeps(Sweeps):
         return torch.from_numpy(found[:, tree.positions])
 
     def _flows(
-        self, starts: Array, demand: Array, demand_rows: Array, counts: PathCounts
+        self, starts: Array, demand: torch.Tensor, demand_rows: Array, counts: PathCounts
     ) -> tuple[Array, Array, Array] | None:
         from tri_apsp.kernels.cpu import flows as kernels
         from tri_apsp.kernels.cpu.sweeps import MANY, lanes_of
 
-        tree, dtype, order = self.elimination.tree, demand.dtype, np.argsort(starts, kind="stable")
-        lanes, (weights, paths) = lanes_of(dtype, MANY), counts.of_lanes(dtype)
+        tree, asked, order = (
+            self.elimination.tree,
+            demand.numpy(),
+            np.argsort(starts, kind="stable"),
+        )
+        lanes, (weights, paths) = lanes_of(asked.dtype, MANY), counts.of_lanes(demand.dtype)
         up, down = (weights[0], paths[0]), (tree.depths[tree.ancestors], weights[1], paths[1])
         lost, is_whole = np.zeros(len(starts)), np.ones(1, np.bool_)
 
@@ -351,12 +355,12 @@ class CpuSweeps(Sweeps):
             if not is_whole[0]:
                 return
             part = order[first : first + lanes]
-            own = demand
-            if demand.shape[1] > 1:
-                own = np.zeros((len(demand), lanes), dtype)
-                own[:, : len(part)] = demand[:, part]
+            own = asked
+            if asked.shape[1] > 1:
+                own = np.zeros((len(asked), lanes), asked.dtype)
+                own[:, : len(part)] = asked[:, part]
             own_lost = np.zeros(len(part))
-            live = np.empty((3, tree.height, lanes), dtype)
+            live = np.empty((3, tree.height, lanes), asked.dtype)
             touched = self._touched(starts[part])[0]
             kernels.sweep_flows(
                 *(self._tree, tree.depths, up, down, starts[part], touched),

@@ -4,13 +4,14 @@ flows over edges of the graph after them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.semirings import dtype_name
 
 TOO_MANY_PATHS = (
     "the number of shortest paths between two vertices must fit float64, but exceeds it; give "
@@ -18,9 +19,9 @@ TOO_MANY_PATHS = (
 )
 
 
-FLOW_LANES = (np.float32, False), (np.float64, False), (np.float64, True)
+FLOW_LANES = (torch.float32, False), (torch.float64, False), (torch.float64, True)
 """Lanes of flows, fastest first: their dtype, and whether counts have a rate."""
-DEMAND_EXPONENT = {np.float32: 90, np.float64: 20}
+DEMAND_EXPONENT = {torch.float32: 90, torch.float64: 20}
 """The power of two of the largest demand of a source, so that ratios of flows and counts are not
 subnormal.
 """
@@ -77,11 +78,12 @@ class PathCounts:
         # A count is 0 where the rate loses it.
         self.own = np.divide(single, self.counts, out=single, where=single > 0)
 
-    def of_lanes(self, dtype: Any) -> tuple[Array, Array]:
+    def of_lanes(self, lane_dtype: torch.dtype) -> tuple[Array, Array]:
         """Return weights and counts in the dtype of lanes. For float32, weights are scaled by a
         power of two, so that all sums below inf are exact: those of fewer than 2^24 quanta, which
         divide each weight.
         """
+        dtype = np.dtype(dtype_name(lane_dtype))
         with np.errstate(over="ignore"):
             counts = self.counts.astype(dtype)
             if not self._has_rate:

@@ -420,11 +420,11 @@ class GpuSweeps(Sweeps):
         return MOST_EXPONENT / farthest if farthest else 0.0
 
     def _flows(
-        self, starts: Array, demand: Array, demand_rows: Array, counts: PathCounts
+        self, starts: Array, demand: torch.Tensor, demand_rows: Array, counts: PathCounts
     ) -> tuple[Array, Array, Array] | None:
         tree, device = self._tree, self.device
         order = np.argsort(starts, kind="stable")  # neighbours have common ancestors
-        asked = torch.from_numpy(demand).to(device)
+        asked = demand
         with current(device):
             walk, lanes = self._kept(("walk",), lambda: walk_of(tree, device)), len(starts)
             weights, paths = (

@@ -13,6 +13,7 @@ from tri_apsp import engines
 from tri_apsp.arguments import Vertices, as_vector, check_flags, check_tensor, sources_of
 from tri_apsp.elimination.base import Sweeps
 from tri_apsp.elimination.flows import TOO_MANY_PATHS, Flows
+from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.engines.cpu_tasks import CpuTask, run_sums
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -133,7 +134,7 @@ def shared_edge_flows(
     given = sparse_graph(graph)
     starts = sources_of(sources, given.n, least=0)
     ends = sources_of(targets, given.n, "targets", least=0)
-    asked = _demand(demand, len(starts), ends, given.n)
+    asked = _demand(demand, len(starts), ends, given)
     with progress_bar(progress) as report:
         found = flows(given, starts, asked, weighted=True, share=share, report=report)
     return EdgeFlows(found.over, found.through, found.unserved)
@@ -144,7 +145,7 @@ class Demand(NamedTuple):
 
     Attributes:
         block: from some of the sources to what travels from each to a vertex of each row, (rows,
-            sources) of float64 on the CPU; (rows, 1) if it is the same from each.
+            sources) of float64; (rows, 1) if it is the same from each.
         rows: (n,) of int32, the row of each vertex.
         per_source: how many values a block has for each of its sources.
     """
@@ -159,9 +160,9 @@ class Demand(NamedTuple):
         return cls(lambda _: values[:, None], rows, 1)
 
 
-def _demand(demand: Any, sources: int, ends: torch.Tensor, n: int) -> Demand:
-    """Return a checked demand from some sources to `ends`."""
-    values = as_values(demand)
+def _demand(demand: Any, sources: int, ends: torch.Tensor, graph: SparseGraph) -> Demand:
+    """Return a checked demand from some sources to `ends`, on the device of the graph."""
+    values, n, device = as_values(demand), graph.n, graph.device
     if isinstance(values, torch.Tensor) and values.ndim == 0:
         values = values.expand(len(ends))
     shape = (sources, len(ends))
@@ -171,35 +172,38 @@ def _demand(demand: Any, sources: int, ends: torch.Tensor, n: int) -> Demand:
             f"{shape[1:]}, but has shape {tuple(values.shape)}; give it so."
         )
     is_sparse = not isinstance(values, torch.Tensor)
+    values = values if is_sparse else values.to(device)
     numbers = torch.from_numpy(values.data) if is_sparse else values
-    is_valid = (numbers >= 0) & numbers.isfinite()
-    if not bool(is_valid.all()):
-        raise InputError(
-            "`demand` must be finite and not negative, but one is "
-            f"{numbers[~is_valid][0].item()}; replace it."
-        )
+    if numbers.numel():
+        least, most = (x.item() for x in numbers.aminmax())  # both are NaN if a number is
+        if not 0 <= least <= most < math.inf:
+            wrong = most if least >= 0 else least
+            raise InputError(
+                f"`demand` must be finite and not negative, but one is {wrong}; replace it."
+            )
     if not math.isfinite(float(numbers.sum()) * (1 if len(values.shape) == 2 else sources)):
         raise InputError(
             "the sum of `demand` must fit float64, but exceeds it; give a larger unit."
         )
     if len(values.shape) == 1:
-        by_vertex = torch.zeros(n, dtype=torch.float64).index_add_(0, ends, values)
+        by_vertex = torch.zeros(n, dtype=torch.float64).index_add_(0, ends, values.cpu())
         different, rows = torch.unique(by_vertex, return_inverse=True)
         return Demand.same(different, rows.to(torch.int32))
     targets, place = torch.unique(ends, return_inverse=True)
     rows = torch.zeros(n, dtype=torch.int32)
     rows[targets] = torch.arange(1, len(targets) + 1, dtype=torch.int32)
+    place = place.to(device) + 1
 
     def block(part: slice) -> torch.Tensor:
         given = torch.from_numpy(values[part].toarray()) if is_sparse else values[part]
-        of_targets = torch.zeros(len(given), len(targets) + 1, dtype=torch.float64)
-        return of_targets.index_add_(1, place + 1, given).T  # by columns takes half the time
+        of_targets = given.new_zeros(len(given), len(targets) + 1).to(device)
+        return of_targets.index_add_(1, place, given.to(device)).T  # by columns: half the time
 
     return Demand(block, rows, len(targets) + 1)
 
 
 def as_values(demand: Any) -> Any:
-    """Return demand as a dense tensor of float64 on the CPU, or as a csr_array of SciPy."""
+    """Return demand as a dense tensor of float64, or as a csr_array of SciPy."""
     if hasattr(demand, "tocsr") and demand.ndim == 1:
         demand = demand.toarray()
     is_sparse = isinstance(demand, torch.Tensor) and demand.layout != torch.strided
@@ -222,7 +226,7 @@ def as_values(demand: Any) -> Any:
             given = torch.as_tensor(given, dtype=torch.float64) if is_list else given
             given = check_tensor(given, "demand")
             if not given.is_complex():
-                return given.detach().to("cpu", torch.float64)
+                return given.detach().to(torch.float64)
         except (TypeError, ValueError, RuntimeError) as error:
             if isinstance(error, InputError):
                 raise
@@ -267,7 +271,8 @@ def flows(
             step = min(step, max(_LEAST_OF_BAR, len(own) // _BLOCKS_OF_BAR))
         tree = sweeps.elimination.tree
         over = torch.zeros(2 * tree.edges, dtype=torch.float64)
-        places = torch.from_numpy(tree.weight_indices_of(graph))
+        known = graph.weight_indices if isinstance(graph, PreparedGraph) else None
+        places = torch.from_numpy(tree.weight_indices_of(graph) if known is None else known)
     through = torch.zeros(n, dtype=torch.float64)
     for part in share.parts(len(starts), max(1, step)):
         block, asked = starts[part], demand.block(part)
@@ -334,7 +339,7 @@ def _by_rows(
     )
 
     n, lists = graph.n, (graph.by_source.arrays(), graph.by_destination.arrays())
-    given, asked = distances.numpy(), demand.T.contiguous().numpy()
+    given, asked = distances.numpy(), demand.cpu().T.contiguous().numpy()
     no_path = given.dtype.type(no_edge(distances.dtype))
     lost, faults = np.zeros(len(starts)), np.zeros((len(starts), 1), np.int64)
     tasks = list[CpuTask]()
