@@ -19,6 +19,7 @@ from tri_apsp.elimination.flows import FLOW_LANES
 from tri_apsp.elimination.gpu import GpuSweeps
 from tri_apsp.elimination.tree import elimination_tree
 from tri_apsp.elimination.weights import Elimination, customize
+from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs.sparse import SparseGraph
 
 
@@ -93,6 +94,14 @@ class FlowsContract:
         found = self.sweeps(elimination).flows(sources, column, rows)
         expected = CpuSweeps(elimination).flows(sources, column.expand(-1, graph.n), rows)
         assert_same(found, expected, "one-way")
+
+    def test_flows_that_do_not_fit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        sweeps = self.sweeps(eliminated(self.graphs()["parts"]))
+        monkeypatch.setattr("tri_apsp.memory.is_small", lambda *_: False)
+        monkeypatch.setattr("tri_apsp.memory.free_memory", lambda _: 1000)
+        message = "flows over .* filled edges must fit .* 1000 bytes free; use a device with more"
+        with pytest.raises(TooLargeError, match=message):
+            sweeps.flows(torch.arange(33), torch.ones(1, 1).double(), torch.zeros(33).int())
 
 
 class Wide(FlowsContract):

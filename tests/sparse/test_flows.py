@@ -13,7 +13,7 @@ import tri_apsp
 from tri_apsp.elimination.cpu import CpuSweeps
 from tri_apsp.elimination.tree import EliminationTree
 from tri_apsp.elimination.weights import Elimination, customize
-from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
+from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, TooLargeError
 from tri_apsp.graphs.sparse import sparse_graph
 
 DTYPES = [torch.int16, torch.int32, torch.int64, torch.float32, torch.float64]
@@ -258,6 +258,15 @@ def test_ties_of_floats() -> None:
     large = [[0, 2**60, 2**61 + 2**10], [2**60, 0, 2**60 + 2**10], [2**60, 2**60, 0]]
     graph = tri_apsp.prepare(torch.tensor(large), order=[0, 1, 2])
     assert tri_apsp.betweenness(graph, weighted=True, normalized=False).tolist() == [0, 0.5, 0]
+
+
+@pytest.mark.parametrize("order", ["none", "auto"])
+def test_sums_that_do_not_fit(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = tri_apsp.graphs.generate("chain", 300_000)
+    graph = tri_apsp.prepare(chain, order=order, dtype=torch.int32)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda _: 10**6)
+    with pytest.raises(TooLargeError, match=r"sums of \d+ values on .* free; set fewer threads"):
+        tri_apsp.edge_flows(graph, [0], [9], 1)
 
 
 def test_calls_of_one_graph_share_its_rounded_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import is_small, memory_for
+from tri_apsp.messages import counted
 from tri_apsp.paths.following import Paths
 from tri_apsp.semirings import dtype_name, no_edge
 
@@ -49,6 +50,9 @@ _CLIMB_EDGES, _DENSE = (32, 128), 8
 _MOST_LEVELS = (1 << 16) - 1
 # Lanes of a program of flows, and records that it copies to shared memory at a time.
 _FLOW_BLOCK, _FLOW_CHUNK = 32, 32
+# Bytes of flows by filled edges and by vertices: 80 of each record, of which a tree has at most one
+# for each filled edge and two for each vertex; weights, counts and loads.
+_EDGE_BYTES, _VERTEX_BYTES = 136, 160
 # Tiles of the kernels of rows, predecessors, tables and pairs. On an H200, 10^8 distances of a
 # table take 5.2 ms by tiles of 32 x 32 and 5.9 by 64 x 64; in 64 bits, 7.3 and 10.0.
 _ROWS_TILE = {"VERTICES": 64, "LANES": 64}
@@ -424,8 +428,10 @@ class GpuSweeps(Sweeps):
     ) -> tuple[Array, Array, Array] | None:
         tree, device = self._tree, self.device
         order = np.argsort(starts, kind="stable")  # neighbours have common ancestors
-        asked = demand
-        with current(device):
+        what = f"flows over {counted(tree.edges, 'filled edge')}"
+        size = _EDGE_BYTES * tree.edges + _VERTEX_BYTES * tree.n + 2 * demand.nbytes
+        remedy = "use a device with more memory"
+        with current(device), memory_for(what, size, device, remedy):
             walk, lanes = self._kept(("walk",), lambda: walk_of(tree, device)), len(starts)
             weights, paths = (
                 torch.from_numpy(np.pad(x, ((0, 0), (0, 1)), constant_values=none)).to(device)
@@ -435,9 +441,9 @@ class GpuSweeps(Sweeps):
             words[:, 3] = torch.from_numpy(demand_rows).to(device)[words[:, 2].long()]
             values = torch.cat((weights[1][walk.edges], paths[1][walk.edges]), 1)
             positions = torch.from_numpy(starts[order]).to(device)
-            if asked.shape[1] > 1:
-                asked = asked[:, torch.from_numpy(order).to(device)]
-            asked = asked.expand(-1, lanes)
+            if demand.shape[1] > 1:
+                demand = demand[:, torch.from_numpy(order).to(device)]
+            asked = demand.expand(-1, lanes)
             sums = torch.zeros(2 * walk.records + tree.n, dtype=torch.float64, device=device)
             through, over = sums.new_zeros(tree.n), sums.new_zeros(tree.edges)
             lost = sums.new_zeros(lanes)

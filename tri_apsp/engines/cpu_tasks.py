@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from tri_apsp.errors import ApspWarning
-from tri_apsp.messages import warn_caller
+from tri_apsp.memory import memory_for
+from tri_apsp.messages import counted, warn_caller
 
 Array = np.ndarray[Any, Any]
 
@@ -118,11 +119,17 @@ def run_sums(
 ) -> list[Array]:
     """Return the sums of what all tasks add: arrays of float64 of some sizes, which `kernel` takes
     as its last arguments. Runs with the same number of threads give the same bits.
+
+    Raises:
+        TooLargeError: the sums of all threads do not fit the memory.
     """
     threads = thread_count()
     most = max(threads, min(_PARTS * threads, _SUM_VALUES // max(1, sum(sizes))))
     groups = [tasks[first::most] for first in range(max(1, min(most, len(tasks))))]
-    every = [tuple(map(np.zeros, sizes)) for _ in groups]
+    what = f"sums of {counted(sum(sizes), 'value')} on {counted(threads, 'thread')}"
+    size, remedy = 8 * len(groups) * sum(sizes), "set fewer threads by torch.set_num_threads"
+    with memory_for(what, size, torch.device("cpu"), remedy):
+        every = [tuple(map(np.zeros, sizes)) for _ in groups]
     stop = np.zeros(1, np.bool_)
 
     def run(group: list[CpuTask], sums: tuple[Array, ...]) -> None:
