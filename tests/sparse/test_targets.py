@@ -84,7 +84,9 @@ def test_blocks_of_rows_go_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.gpu
 def test_blocks_of_rows_go_to_the_host() -> None:
-    graph = tri_apsp.prepare(sparse_graph(generate("roads", 3000, seed=1), device="cuda"))
+    graph = tri_apsp.prepare(
+        sparse_graph(generate("roads", 3000, seed=1), device=torch.device("cuda"))
+    )
     sources, targets = torch.arange(0, 3000, 2), torch.arange(2999, 0, -1)
     expected = tri_apsp.shortest_paths(graph, sources=sources, targets=targets).distances
     out = torch.empty(expected.shape)
