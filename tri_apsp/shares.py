@@ -10,10 +10,10 @@ import torch
 
 from tri_apsp.arguments import check_weights
 from tri_apsp.dense.packed_graphs import check_packed
-from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.messages import counted
 from tri_apsp.plan import Plan, Progress
+from tri_apsp.ranks.threads import run_ranks
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.sparse.share import Share

@@ -25,7 +25,6 @@ from tqdm import tqdm
 from reports.studies.calls import scipy_matrix
 from tri_apsp.api import direct_products, prepare
 from tri_apsp.device import cpu_count, current, synchronize
-from tri_apsp.distributed.communicator import Wait
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.measurement import STRIPS, measure_host, measure_rates
 from tri_apsp.distributed.plan import BlockRowPlan
@@ -35,6 +34,7 @@ from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.sparse_rows import closeness
 from tri_apsp.errors import EngineError
 from tri_apsp.graphs.generators import roads
+from tri_apsp.ranks.communicator import Wait
 from tri_apsp.request import Request
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.workloads import WrongResultError

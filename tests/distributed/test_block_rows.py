@@ -10,11 +10,11 @@ import torch
 import tri_apsp
 from tri_apsp.configs import default_config
 from tri_apsp.distributed.block_rows import BlockRowSolver
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.device_rows import StreamedRows, Visit, unchanged
 from tri_apsp.distributed.layout import Layout, even_counts
 from tri_apsp.distributed.plan import RowSpec
 from tri_apsp.distributed.rows import TensorRows
+from tri_apsp.ranks.communicator import Communicator
 
 
 class SingleRank(Communicator):

@@ -15,10 +15,11 @@ from distributed.checkpoints import interrupted, solve
 
 import tri_apsp
 from tri_apsp import shared_memory
-from tri_apsp.distributed import plan, rows, run, threads
+from tri_apsp.distributed import plan, rows, run
 from tri_apsp.distributed.rows import FileRows
 from tri_apsp.graphs import DenseGraph
 from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.ranks.threads import run_ranks
 
 N = 300
 
@@ -246,7 +247,7 @@ def test_a_rank_that_fails_ends_the_others():
         ranks.gather(None)
 
     with pytest.raises(ValueError, match="of rank 1"):
-        threads.run_ranks([torch.device("cpu")] * 3, run)
+        run_ranks([torch.device("cpu")] * 3, run)
 
 
 def test_an_error_that_only_says_that_another_rank_failed():
@@ -256,7 +257,7 @@ def test_an_error_that_only_says_that_another_rank_failed():
         ranks.gather(None)
 
     with pytest.raises(tri_apsp.RankError):
-        threads.run_ranks([torch.device("cpu")] * 2, run)
+        run_ranks([torch.device("cpu")] * 2, run)
 
 
 def test_tensors_are_combined_in_the_order_of_ranks():
@@ -266,8 +267,8 @@ def test_tensors_are_combined_in_the_order_of_ranks():
         own.zero_()
         return found.item()
 
-    assert threads.run_ranks([torch.device("cpu")] * 3, combined) == [1 - 10 - 100] * 3
-    assert threads.run_ranks([torch.device("cpu")], combined) == [1]
+    assert run_ranks([torch.device("cpu")] * 3, combined) == [1 - 10 - 100] * 3
+    assert run_ranks([torch.device("cpu")], combined) == [1]
 
 
 def test_predecessors_need_no_copy_of_blocks_of_rows():

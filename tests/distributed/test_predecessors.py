@@ -19,9 +19,9 @@ from tri_apsp.distributed import predecessors as module
 from tri_apsp.distributed import run
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows
-from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.engines import MatrixSpec
 from tri_apsp.paths.predecessors import find_predecessors
+from tri_apsp.ranks.threads import run_ranks
 from tri_apsp.request import Request
 from tri_apsp.value_range import ValueRange, value_range
 

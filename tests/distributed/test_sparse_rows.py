@@ -20,8 +20,6 @@ from distributed.ranks import Ranks
 
 import tri_apsp
 from tri_apsp.distributed import process_group, sparse_rows
-from tri_apsp.distributed.communicator import Communicator
-from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import (
     ApspError,
     DistanceRangeError,
@@ -31,6 +29,8 @@ from tri_apsp.errors import (
     RankError,
 )
 from tri_apsp.graphs import generate, sparse_graph
+from tri_apsp.ranks.communicator import Communicator
+from tri_apsp.ranks.threads import run_ranks
 from tri_apsp.sparse.blocks import BlockSolve
 from tri_apsp.sparse.run import SparseSolver
 

@@ -23,7 +23,6 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense.exponents import by_exponents
 from tri_apsp.device import Mark, mark
 from tri_apsp.distributed.checkpoint import Checkpoints
-from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.distributed.device_rows import DeviceRows, Visit, cut
 from tri_apsp.distributed.layout import Layout, Pivot
 from tri_apsp.distributed.plan import closed_columns
@@ -32,6 +31,7 @@ from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.memory import empty
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.plan import Progress
+from tri_apsp.ranks.communicator import Communicator, Wait
 
 # What solves of this process have compiled.
 _compiled = set[tuple[object, ...]]()

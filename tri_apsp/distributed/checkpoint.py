@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.device_rows import store
 from tri_apsp.distributed.rows import FileRows, Rows, TensorRows
 from tri_apsp.engines.cpu_tasks import Array
@@ -29,6 +28,7 @@ from tri_apsp.graphs.npy_file import LOADING, FileLock, NpyFile
 from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors, warn_caller
 from tri_apsp.plan import Checkpoint
+from tri_apsp.ranks.communicator import Communicator
 from tri_apsp.semirings import dtype_name
 
 T = TypeVar("T")

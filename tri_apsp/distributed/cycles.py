@@ -13,10 +13,10 @@ from tri_apsp.cycles.search import (
     NegativeCycle,
     allowance_of_parts,
 )
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.rows import Rows
 from tri_apsp.engines.bellman_ford_rounds import search_in_rounds
 from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.ranks.communicator import Communicator
 from tri_apsp.semirings import no_edge
 
 

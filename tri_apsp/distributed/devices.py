@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.distributed.measurement import measure_host, measure_rates
 from tri_apsp.distributed.model import predict
@@ -15,10 +14,11 @@ from tri_apsp.distributed.plan import BlockRowPlan, RowSpec, usable_memory
 from tri_apsp.distributed.rows import FileRows, Rows, TensorRows
 from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.target import targets_of
-from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.npy_file import NpyFile, map_file
 from tri_apsp.plan import Progress
+from tri_apsp.ranks.communicator import Communicator
+from tri_apsp.ranks.threads import run_ranks
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name

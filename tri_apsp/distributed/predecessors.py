@@ -15,11 +15,11 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.engines import MatrixSpec
 from tri_apsp.engines.row_exchange import RowExchange
 from tri_apsp.memory import require_memory
 from tri_apsp.paths.predecessors import tolerance_of
+from tri_apsp.ranks.communicator import Communicator
 from tri_apsp.value_range import largest_magnitude
 
 # How what two ranks give is combined.

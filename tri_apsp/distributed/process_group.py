@@ -21,9 +21,9 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
-from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.errors import InputError, RankError
 from tri_apsp.messages import shown
+from tri_apsp.ranks.communicator import Communicator, Wait
 
 T = TypeVar("T")
 

@@ -9,7 +9,6 @@ import torch
 from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
 from tri_apsp.device import current, current_gpu
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.distributed.process_group import Group, group_of
 from tri_apsp.distributed.rows import FileRows, Rows, TensorRows
@@ -19,6 +18,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.plan import Checkpoint, NegativeCycles
 from tri_apsp.progress import progress_bar
+from tri_apsp.ranks.communicator import Communicator
 from tri_apsp.request import Place, Request
 from tri_apsp.result import Result
 

@@ -16,7 +16,6 @@ from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.checkpoint import Checkpoints, State
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.cycles import RowCycleSearch
 from tri_apsp.distributed.device_rows import (
     DeviceRows,
@@ -42,6 +41,7 @@ from tri_apsp.engines import Block
 from tri_apsp.errors import InputError
 from tri_apsp.memory import empty, memory_for
 from tri_apsp.plan import Progress
+from tri_apsp.ranks.communicator import Communicator
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge

@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from tri_apsp.arguments import Vertices
-from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.process_group import Group, group_of
 from tri_apsp.elimination.base import Totals
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.plan import NegativeCycles
+from tri_apsp.ranks.communicator import Communicator
 from tri_apsp.sparse import measures
 from tri_apsp.sparse.betweenness import shared_betweenness, shared_edge_betweenness
 from tri_apsp.sparse.blocks import BlockSolve, solved_blocks

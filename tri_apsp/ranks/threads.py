@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import torch
 
 from tri_apsp.device import Mark, SideStream, current, mark, wait_for
-from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.errors import RankError
+from tri_apsp.ranks.communicator import Communicator, Wait
 
 T = TypeVar("T")
 
