@@ -1,5 +1,7 @@
 """Calls that several devices share give what one device gives; devices are threads here."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import torch
 
 import tri_apsp
 from tri_apsp.graphs import generate
-from tri_apsp.graphs.sparse import sparse_graph
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+from tri_apsp.sparse import betweenness, flows
+from tri_apsp.sparse.share import Share, on_devices
 
 DEVICES = ["cpu"] * 3
 ROADS = sparse_graph(generate("roads", 400, seed=1))
@@ -181,3 +185,129 @@ def test_one_row_needs_one_device() -> None:
 def test_a_gradient_needs_one_device() -> None:
     with pytest.raises(tri_apsp.InputError, match="`device` must not be given with weights that"):
         tri_apsp.shortest_paths(BATCH.clone().requires_grad_(), device=DEVICES)
+
+
+TRIPS = torch.rand(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+MEASURES: dict[str, Callable[..., Any]] = {
+    "eccentricities": tri_apsp.eccentricities,
+    "diameter": tri_apsp.diameter,
+    "closeness": tri_apsp.closeness,
+    "weighted closeness": lambda graph, **_: tri_apsp.closeness(graph, weighted=True, **_),
+    "mean_distance": lambda graph, **_: tri_apsp.mean_distance(graph, weighted=True, **_),
+    "accessibility": lambda graph, **_: tri_apsp.accessibility(graph, [300, 900], **_),
+    "betweenness": lambda graph, **_: tri_apsp.betweenness(graph, endpoints=True, **_),
+    "edge_betweenness": lambda graph, **_: tri_apsp.edge_betweenness(graph, weighted=True, **_),
+    "fewer sources than devices": lambda graph, **_: tri_apsp.betweenness(
+        graph, weighted=True, sources=[7, 3], **_
+    ),
+    "edge_flows": lambda graph, **_: torch.cat(
+        tri_apsp.edge_flows(graph, [3, 9, 3], [7, 50, 0, 3], TRIPS, **_)
+    ),
+}
+FLOWS = "betweenness", "edge_betweenness", "fewer sources than devices", "edge_flows"
+
+
+def assert_as_on_one_device(name: str, given: SparseGraph, device: Any) -> None:
+    measure, tolerance = MEASURES[name], 0.0
+    if name in FLOWS:  # whose sums may be rounded elsewhere
+        tolerance = 1e-12 if device is DEVICES else 2e-6
+    for graph in (given, tri_apsp.prepare(given), tri_apsp.prepare(given, order="none")):
+        found = measure(graph, device=device)
+        torch.testing.assert_close(
+            found, measure(graph), rtol=tolerance, atol=tolerance, equal_nan=True
+        )
+        if isinstance(found, torch.Tensor):
+            assert found.device.type == "cpu"
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_measures_as_on_one_device(name: str) -> None:
+    assert_as_on_one_device(name, ROADS, DEVICES)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", MEASURES)
+def test_measures_on_one_gpu_named_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = (torch.device("cuda", 0),) * 2
+    for module in ("share", "measures"):
+        monkeypatch.setattr(f"tri_apsp.sparse.{module}.resolve_all", lambda devices: twice)
+    assert_as_on_one_device(name, ROADS, "all")
+
+
+@pytest.mark.two_gpus
+@pytest.mark.parametrize("name", MEASURES)
+def test_measures_on_two_gpus(name: str) -> None:
+    assert_as_on_one_device(name, ROADS, "all")
+    assert_as_on_one_device(name, ROADS.to(torch.device("cuda", 1)), "cuda:0,cuda:1")
+
+
+@pytest.mark.gpu
+def test_a_graph_that_is_on_the_device_is_not_copied() -> None:
+    """So that it keeps what was computed of it."""
+    graph = tri_apsp.prepare(ROADS, device="cuda:0")
+    with torch.cuda.device(0):
+        assert graph.to(torch.device("cuda")) is graph
+
+
+def test_devices_share_the_sources() -> None:
+    """Each has the graph with its order."""
+    graph = tri_apsp.prepare(ROADS)
+    found = on_devices(
+        graph, DEVICES, lambda own, share: [(own.tree, share.of(400))], lambda one, two: one + two
+    )
+    assert found == [(graph.tree, part) for part in (range(133), range(133, 266), range(266, 400))]
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("device", ["gpu", [], "cuda:9999", ["cpu", "all"], "cpu,cuda:9999"])
+def test_wrong_devices(name: str, device: Any) -> None:
+    graph = torch.full((60, 60), torch.inf)  # whose diameter is known to be infinite
+    with pytest.raises(tri_apsp.InputError) as expected:
+        tri_apsp.shortest_paths(graph, device=device)
+    with pytest.raises(tri_apsp.InputError) as error:
+        MEASURES[name](graph, device=device)
+    assert str(error.value) == str(expected.value)
+
+
+def test_the_error_of_a_share() -> None:
+    """Is raised alone, also where the other shares have none."""
+    n = 2200  # between the ends of 1100 diamonds there are 2^1100 paths
+    ends = torch.arange(0, n - 2, 2)
+    edges = torch.full((n, n), torch.inf)
+    for offset in (2, 3):
+        edges[ends, ends + offset] = edges[ends + 1, ends + offset] = 1
+    graph = tri_apsp.prepare(edges, order="none")
+    with pytest.raises(tri_apsp.DistanceRangeError, match="the number of shortest paths"):
+        tri_apsp.betweenness(graph, sources=[2100, 2150, 0], device=DEVICES)
+    with pytest.raises(tri_apsp.NegativeCycleError, match="there is one of weight -1"):
+        tri_apsp.closeness(torch.tensor([[0, 1], [-2, 0]]), weighted=True, device=DEVICES)
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_other_shares_end_after_an_error(failing: int) -> None:
+    solved = list[slice]()
+
+    def solve(graph: SparseGraph, share: Share) -> None:
+        if share.rank == failing:
+            raise KeyboardInterrupt
+        for part in share.parts(9000, 1):
+            solved.append(part)
+            time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt):
+        on_devices(ROADS, DEVICES, solve, lambda one, two: one)
+    assert len(solved) < 3000
+
+
+def test_the_first_device_shows_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, bar = list[bool](), flows.progress_bar
+
+    def noted(wanted: bool) -> Any:
+        shown.append(wanted)
+        return bar(wanted)
+
+    for module in (betweenness, flows):
+        monkeypatch.setattr(module, "progress_bar", noted)
+    tri_apsp.betweenness(ROADS, progress=True, device=DEVICES)
+    tri_apsp.edge_flows(ROADS, [1, 2], [3], 1.0, progress=True, device=DEVICES)
+    assert sorted(shown) == [False] * 4 + [True] * 2

@@ -15,12 +15,12 @@ from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.product import product
 from tri_apsp.dense_reachability import reachability_of
 from tri_apsp.deprecated import old_options
-from tri_apsp.device import resolve
+from tri_apsp.device import DeviceName, Devices, resolve
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
-from tri_apsp.request import BlockRows, DeviceName, Devices, MethodChoice, Place, Request
+from tri_apsp.request import BlockRows, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
 from tri_apsp.sparse.betweenness import betweenness, edge_betweenness

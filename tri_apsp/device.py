@@ -25,6 +25,8 @@ from tri_apsp.messages import counted, shown
 # The control group of this process, and the folder of all.
 _OWN_GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
+DeviceName: TypeAlias = str | torch.device
+Devices: TypeAlias = DeviceName | Sequence[DeviceName]
 Mark: TypeAlias = "torch.cuda.Event | None"
 """A point in the work of a stream; None: there is nothing to wait for."""
 

@@ -37,7 +37,7 @@ from tri_apsp.arguments import (
     with_sizes,
 )
 from tri_apsp.configs import Config, MethodName, current_method
-from tri_apsp.device import resolve_all
+from tri_apsp.device import Devices, resolve_all
 from tri_apsp.dispatch import needs_operation, operation_error
 from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.graphs import (
@@ -68,8 +68,6 @@ METHOD_CHOICES: tuple[str, ...] = ("auto", *get_args(MethodName), *_SPARSE_METHO
 
 Place: TypeAlias = Union[torch.Tensor, str, "os.PathLike[str]"]
 """A tensor, or the path of a file."""
-DeviceName: TypeAlias = str | torch.device
-Devices: TypeAlias = DeviceName | Sequence[DeviceName]
 BlockRows: TypeAlias = Place | Sequence[torch.Tensor]
 """Weights (n, n) in memory or in a `.npy` file, or in blocks of rows."""
 Matrix: TypeAlias = "torch.Tensor | NpyFile | tuple[torch.Tensor, ...]"

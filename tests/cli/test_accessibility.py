@@ -35,6 +35,12 @@ def test_all_vertices_by_default(cli, five, tmp_path):
     assert (found["mean"], found["largest"]) == ([1.8, 2.2], [3, 3])
 
 
+def test_several_devices(cli, five):
+    words = ["accessibility", five, "--limits", 3, 4]
+    assert cli(*words, "--device", "cpu,cpu").out == cli(*words, "--device", "cpu").out
+    assert cli(*words, "--device", "cpu,cpu", "--json").json["device"] == "cpu,cpu"
+
+
 def test_a_limit_of_inf(cli, five):
     found = cli("accessibility", five, "--limits", 3, "inf", "--json").json
     assert (found["limits"], found["largest"][0]) == ([3, None], 3)

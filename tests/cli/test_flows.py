@@ -33,6 +33,14 @@ def test_every_pair_by_default(cli, five, tmp_path):
     assert found["largest"] == loads.max()
 
 
+def test_several_devices(cli, save, five):
+    demand = save("d.csv", "1 3 5\n2 3 1\n")
+    for words in (["flows", five], ["flows", five, "--demand", demand]):
+        outcome = cli(*words, "--device", "cpu,cpu")
+        assert outcome.out == cli(*words, "--device", "cpu").out
+        assert cli(*words, "--device", "cpu,cpu", "--json").json["device"] == "cpu,cpu"
+
+
 def test_a_graph_without_vertices(cli, save):
     graph = save("g.gr", "p sp 0 0\n")
     assert cli("flows", graph).out == "source,target,load\n"

@@ -32,6 +32,19 @@ def test_diameter_and_mean_distance_by_default(cli, ring, save):
     assert "12345678 (" in cli("hops", graph, "--diameter", "--weighted", "--dtype", "int64").out
 
 
+def test_several_devices(cli, ring, tmp_path):
+    written = []
+    for device in ("cpu,cpu", "cpu"):
+        files = tmp_path / f"{device}-b.csv", tmp_path / f"{device}-c.csv"
+        words = ["--betweenness", files[0], "--closeness", files[1], "--mean-distance"]
+        outcome = cli("hops", ring, *words, "--device", device)
+        assert f"({device})" in outcome.out.splitlines()[1]
+        written.append([file.read_text() for file in files])
+    assert written[0] == written[1]
+    found = cli("hops", ring, "--device", "cpu,cpu", "--json").json
+    assert (found["device"], found["diameter"]) == ("cpu,cpu", 3)
+
+
 def test_json(cli, ring, save):
     found = cli("hops", ring, "--diameter", "--json").json
     assert (found["n"], found["edges"], found["weighted"], found["diameter"]) == (4, 4, False, 3)

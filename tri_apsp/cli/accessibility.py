@@ -11,7 +11,8 @@ from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import values_in
 from tri_apsp.cli.graph import Problem, as_number
 from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SEPARATED, SPARSE_DTYPE
-from tri_apsp.console.options import DEVICE, add_options, json_of, option
+from tri_apsp.console.options import DEVICES, add_options, json_of, option
+from tri_apsp.device import resolve_all
 from tri_apsp.graphs.write import vertex_lines
 
 
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action="store_true",
             help="sum over the vertices that reach each vertex; default: over those it reaches",
         ),
-        DEVICE,
+        DEVICES,
         SPARSE_DTYPE,
         OUT.but(
             help=f"write the sums; {ENDINGS}; default: as .csv to standard output, without a "
@@ -59,10 +60,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph and values, and write how much each vertex reaches."""
-    problem = Problem(args, "--out", inputs=["--values"])
+    problem = Problem(args, "--out", inputs=["--values"], devices=resolve_all(args.device))
     text = problem.texts.get("--values")
     values = None if text is None else values_in(text, problem.labels, "--values")
-    call = partial(accessibility, problem.graph, args.limits, values, to_vertex=args.to_vertex)
+    call = partial(
+        accessibility,
+        problem.graph,
+        args.limits,
+        values,
+        to_vertex=args.to_vertex,
+        device=problem.devices,
+    )
     sums, seconds = problem.timed(call)
     limits = [as_number(limit, torch.float64) for limit in args.limits]
     lines = partial(vertex_lines, sums, list(map(str, limits)), problem.labels)

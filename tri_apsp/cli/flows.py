@@ -8,7 +8,8 @@ from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import demand_in
 from tri_apsp.cli.graph import Problem
 from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SEPARATED, SPARSE_DTYPE
-from tri_apsp.console.options import DEVICE, add_options, json_of, option
+from tri_apsp.console.options import DEVICES, add_options, json_of, option
+from tri_apsp.device import resolve_all
 from tri_apsp.graphs import write_vertex_values
 from tri_apsp.graphs.write import edge_lines
 
@@ -31,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             help=f"write what passes through each vertex, without what starts or ends there; "
             f"{ENDINGS}",
         ),
-        DEVICE,
+        DEVICES,
         SPARSE_DTYPE,
         OUT.but(
             help=f"write the load of each edge; {ENDINGS}; default: as .csv to standard output, "
@@ -50,15 +51,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph and a demand, and write the load of each edge."""
-    problem = Problem(args, "--out", "--through", inputs=["--demand"])
+    devices = resolve_all(args.device)
+    problem = Problem(args, "--out", "--through", inputs=["--demand"], devices=devices)
     graph, text = problem.graph, problem.texts.get("--demand")
     if text is None:
         ends, total = (range(graph.n), range(graph.n), 1.0), float(graph.n * (graph.n - 1))
-        call = partial(edge_flows, graph, *ends)
+        call = partial(edge_flows, graph, *ends, device=devices)
     else:
         sources, targets, demand = demand_in(text, problem.labels, "--demand")
         total = float(demand.sum())
-        call = partial(edge_flows, graph, sources, targets, demand)
+        call = partial(edge_flows, graph, sources, targets, demand, device=devices)
     found, seconds = problem.timed(call, first=partial(call, progress=not args.json))
     if args.through is not None:
         write_vertex_values(found.through, args.through, "through", problem.labels)

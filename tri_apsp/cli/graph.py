@@ -70,7 +70,8 @@ class Problem:
 
     Attributes:
         args: of the command line.
-        device: the first of the devices.
+        devices: that the graph is solved on.
+        device: the first of them.
         given: the graph as it was read.
         labels: of its vertices.
         texts: the contents of the inputs, by option.
@@ -89,7 +90,8 @@ class Problem:
         devices: Sequence[torch.device] = (),
     ) -> None:
         self.args = args
-        self.device = devices[0] if devices else resolve(args.device)
+        self.devices = devices or (resolve(args.device),)
+        self.device = self.devices[0]
         self.written = check_outputs(args, outputs, formats, inputs)
         self.texts = read_texts(args, inputs)
         self.given = read(args)
@@ -248,7 +250,7 @@ class Problem:
         """Print the facts as JSON, or the fields between the graph, the device and the files that
         were written.
         """
-        graph, device = self.graph, f"{describe(self.device).name} ({self.device})"
+        graph, device = self.graph, f"{describe(self.device).name} ({self.device_names})"
         head = [
             ("graph", self.describe(graph.n, graph.edges)),
             ("device", f"{device}, {facts['dtype']}" if "dtype" in facts else device),
@@ -260,9 +262,14 @@ class Problem:
         )
 
     @property
+    def device_names(self) -> str:
+        """The devices, as --device names them."""
+        return ",".join(map(str, self.devices))
+
+    @property
     def place(self) -> dict[str, str]:
-        """The device and the dtype, for JSON."""
-        return {"device": str(self.device), "dtype": dtype_name(self.graph.dtype)}
+        """The devices and the dtype, for JSON."""
+        return {"device": self.device_names, "dtype": dtype_name(self.graph.dtype)}
 
     def describe(self, n: int, edges: int) -> str:
         """Return the line that names the graph."""

@@ -13,7 +13,8 @@ from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import named
 from tri_apsp.cli.graph import Problem
 from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SOURCES, SPARSE_DTYPE
-from tri_apsp.console.options import DEVICE, add_options, json_of, option
+from tri_apsp.console.options import DEVICES, add_options, json_of, option
+from tri_apsp.device import resolve_all
 from tri_apsp.elimination.base import Totals
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs import SparseGraph, write_vertex_values
@@ -77,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             f"longer; {ENDINGS}"
         ),
         SOURCES.but(help="write only the rows of these vertices to --out"),
-        DEVICE,
+        DEVICES,
         SPARSE_DTYPE,
         json_of(
             "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there "
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(
             "--sources names rows of --out, which is missing; add it, or leave --sources out."
         )
-    problem = Problem(args, *_FILES, "--out")
+    problem = Problem(args, *_FILES, "--out", devices=resolve_all(args.device))
     sources, graph = problem.vertices("--sources"), problem.graph
     asked = [name for name in _MEASURES if getattr(args, name)]
     if not asked and args.out is None and args.betweenness is None:
@@ -115,13 +116,15 @@ def run(args: argparse.Namespace) -> None:
     for name in asked:
         from_source = "eccentricities" in asked and name != "closeness"
         if from_source not in found:
-            call = partial(totals, graph, weighted=args.weighted, from_source=from_source)
+            call = partial(
+                totals, graph, problem.devices, weighted=args.weighted, from_source=from_source
+            )
             with progress_bar(not args.json) as report:
                 found[from_source] = problem.timed(call, first=partial(call, report=report))
         of_all, seconds[name] = found[from_source]
         values[name] = _MEASURES[name](of_all)
     if args.betweenness is not None:
-        share = partial(betweenness, graph, weighted=args.weighted)
+        share = partial(betweenness, graph, weighted=args.weighted, device=problem.devices)
         values["betweenness"], seconds["betweenness"] = problem.timed(
             share, first=partial(share, progress=not args.json)
         )
@@ -133,7 +136,7 @@ def run(args: argparse.Namespace) -> None:
         write_vertex_values(values.pop(name), path, name, problem.labels)
     numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
     facts = {
-        "device": str(problem.device),
+        "device": problem.device_names,
         "weighted": args.weighted,
         **numbers,
         "seconds": seconds,

@@ -17,7 +17,7 @@ from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, time
 from tri_apsp.cli.graph import AnyGraph, Problem
 from tri_apsp.cli.options import DTYPE, GRAPH, MARK, METHOD, OUTPUTS
 from tri_apsp.configs import Config
-from tri_apsp.console.options import DEVICE, ENGINE, add_options, json_of, option
+from tri_apsp.console.options import DEVICES, ENGINE, add_options, json_of, option
 from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import describe, resolve_all
@@ -43,9 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         *GRAPH,
         METHOD,
         DTYPE,
-        DEVICE.but(
-            help=f"{DEVICE.settings['help']}; several GPUs: all, or a list such as cuda:0,cuda:1"
-        ),
+        DEVICES,
         ENGINE,
         *OUTPUTS,
         json_of(

@@ -42,6 +42,9 @@ def add_options(parser: argparse._ActionsContainer, *options: Option) -> None:
 DEVICE = option(
     "--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N"
 )
+DEVICES = DEVICE.but(
+    help=f"{DEVICE.settings['help']}; several GPUs: all, or a list such as cuda:0,cuda:1"
+)
 ENGINE = option("--engine", choices=list(ENGINES), help="default: the best that runs on the device")
 
 

@@ -198,7 +198,9 @@ def hops(
     """
     with group_of(group, "hops") as ranks:
         given = _agreed(ranks, graph, sources=sources, dtype=dtype)
-        return HopRows(*ranks.together(lambda: shared_hops(given, sources, dtype, _share(ranks))))
+        return HopRows(
+            *ranks.together(lambda: shared_hops(given, sources, dtype, Share.of_rank(ranks)))
+        )
 
 
 def eccentricities(
@@ -408,7 +410,7 @@ def accessibility(
     """
     with group_of(group, "accessibility") as ranks:
         given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
-        share = _share(ranks)
+        share = Share.of_rank(ranks)
         own = ranks.together(
             lambda: measures.shared_accessibility(given, limits, values, share, to_vertex=to_vertex)
         )
@@ -461,7 +463,7 @@ def betweenness(
     with group_of(group, "betweenness") as ranks:
         given = _agreed(ranks, graph, sources=sources, **options)
         own = ranks.together(
-            lambda: shared_betweenness(given, _share(ranks), sources=sources, **options)
+            lambda: shared_betweenness(given, Share.of_rank(ranks), sources=sources, **options)
         )
         return ranks.combined(own, torch.add, given.device)
 
@@ -509,7 +511,7 @@ def edge_betweenness(
     with group_of(group, "edge_betweenness") as ranks:
         given = _agreed(ranks, graph, sources=sources, **options)
         own = ranks.together(
-            lambda: shared_edge_betweenness(given, _share(ranks), sources=sources, **options)
+            lambda: shared_edge_betweenness(given, Share.of_rank(ranks), sources=sources, **options)
         )
         return ranks.combined(own, torch.add, given.device)
 
@@ -554,28 +556,23 @@ def edge_flows(
         asked = ranks.together(lambda: as_values(demand))
         given = _agreed(ranks, graph, sources=sources, targets=targets, demand=asked)
         own = ranks.together(
-            lambda: shared_edge_flows(given, sources, targets, asked, _share(ranks))
+            lambda: shared_edge_flows(given, sources, targets, asked, Share.of_rank(ranks))
         )
         found = ranks.combined(torch.cat(own), torch.add, given.device)
         return EdgeFlows(*torch.split(found, [len(part) for part in own]))
-
-
-def _share(ranks: Communicator) -> Share:
-    return Share(ranks.rank, ranks.size)
 
 
 def _totals(
     ranks: Communicator, graph: SparseGraph, *, weighted: bool, from_source: bool = False
 ) -> Totals:
     """Return the totals of all ranks; see measures.totals."""
-    share = _share(ranks)
+    share = Share.of_rank(ranks)
     own = ranks.together(
-        lambda: measures.totals(graph, weighted=weighted, from_source=from_source, share=share)
+        lambda: measures.shared_totals(graph, share, weighted=weighted, from_source=from_source)
     )
 
     def add(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        farthest = torch.maximum(one[2], other[2])
-        return torch.stack((*(one[:2] + other[:2]), farthest))
+        return torch.stack(Totals(*one).plus(Totals(*other)))
 
     return Totals(*ranks.combined(torch.stack(own), add, graph.device))
 

@@ -37,6 +37,11 @@ class Totals(NamedTuple):
     reached: torch.Tensor
     farthest: torch.Tensor
 
+    def plus(self, other: "Totals") -> "Totals":
+        """Return the totals of these distances and of others."""
+        farthest = torch.maximum(self.farthest, other.farthest)
+        return Totals(self.total + other.total, self.reached + other.reached, farthest)
+
 
 class Sweeps(ABC):
     """Distances of an eliminated graph on one device. Vertices are tensors of int64 on the CPU;

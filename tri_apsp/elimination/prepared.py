@@ -168,10 +168,8 @@ class PreparedGraph(SparseGraph):
 
     def to(self, device: torch.device) -> PreparedGraph:
         """Return the graph on a device; itself if that is its own."""
-        if device == self.device:
-            return self
         moved = super().to(device)
-        return replace(self, by_source=moved.by_source)
+        return self if moved is self else replace(self, by_source=moved.by_source)
 
     def with_weights(self, weights: Any) -> Any:
         """Return the graph with the same edges of other weights, and the same order.

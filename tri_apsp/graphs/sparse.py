@@ -239,16 +239,11 @@ class SparseGraph:
 
     def to(self, device: torch.device) -> SparseGraph:
         """Return the graph on a device; itself if that is its own."""
-        lists = self.by_source
-        if device == self.device:
+        lists, weights = self.by_source, self.by_source.weights.to(device)
+        if weights is lists.weights:  # also if "cuda" names the device that is current
             return self
-        return SparseGraph(
-            self.n,
-            EdgeLists(
-                lists.offsets.to(device), lists.vertices.to(device), lists.weights.to(device)
-            ),
-            self.labels,
-        )
+        moved = EdgeLists(lists.offsets.to(device), lists.vertices.to(device), weights)
+        return SparseGraph(self.n, moved, self.labels)
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""

@@ -1,14 +1,17 @@
 """Betweenness: how many shortest paths pass through each vertex, or over each edge."""
 
+from functools import partial
+
 import torch
 
 from tri_apsp.arguments import Vertices, check_flags, sources_of
+from tri_apsp.device import Devices
 from tri_apsp.elimination.flows import Flows
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.progress import progress_bar
 from tri_apsp.sparse.flows import Demand, flows
-from tri_apsp.sparse.share import WHOLE, Share
+from tri_apsp.sparse.share import Share, on_devices
 
 
 def betweenness(
@@ -18,6 +21,7 @@ def betweenness(
     normalized: bool = True,
     endpoints: bool = False,
     sources: Vertices | None = None,
+    device: Devices | None = None,
     progress: bool = False,
 ) -> torch.Tensor:
     """Return the betweenness of each vertex v: over all pairs (s, t) of other vertices, the share
@@ -31,7 +35,9 @@ def betweenness(
         endpoints: count s and t too as vertices of their paths.
         sources: the only vertices s, for an estimate of the same quantity, as NetworkX's of `k`
             vertices. None: all.
-        progress: show a bar on stderr.
+        device: where to solve, as for `shortest_paths`; several devices share the sources. None:
+            where the graph is.
+        progress: show a bar on stderr, that of the first device.
 
     Returns:
         (n,) of float64 on the CPU, as networkx.betweenness_centrality of a directed graph; nan for
@@ -57,15 +63,15 @@ def betweenness(
         >>> tri_apsp.betweenness(path)
         tensor([0., 1., 0.], dtype=torch.float64)
     """
-    return shared_betweenness(
-        graph,
-        WHOLE,
+    solve = partial(
+        shared_betweenness,
         weighted=weighted,
         normalized=normalized,
         endpoints=endpoints,
         sources=sources,
         progress=progress,
     )
+    return on_devices(graph, device, solve, torch.add)
 
 
 def edge_betweenness(
@@ -74,6 +80,7 @@ def edge_betweenness(
     weighted: bool = False,
     normalized: bool = True,
     sources: Vertices | None = None,
+    device: Devices | None = None,
     progress: bool = False,
 ) -> torch.Tensor:
     """Return the betweenness of each edge: over all pairs (s, t) of vertices, the share of the
@@ -84,7 +91,8 @@ def edge_betweenness(
         weighted: as for `betweenness`.
         normalized: divide by the number of pairs, n (n - 1).
         sources: the only vertices s, as for `betweenness`.
-        progress: show a bar on stderr.
+        device: as for `betweenness`.
+        progress: show a bar on stderr, that of the first device.
 
     Returns:
         (edges,) of float64 on the CPU, in the order of `by_source`, as
@@ -111,9 +119,14 @@ def edge_betweenness(
         >>> tri_apsp.edge_betweenness(tri_apsp.prepare(path, directed=False))
         tensor([0.6667, 0.6667, 0.6667, 0.6667], dtype=torch.float64)
     """
-    return shared_edge_betweenness(
-        graph, WHOLE, weighted=weighted, normalized=normalized, sources=sources, progress=progress
+    solve = partial(
+        shared_edge_betweenness,
+        weighted=weighted,
+        normalized=normalized,
+        sources=sources,
+        progress=progress,
     )
+    return on_devices(graph, device, solve, torch.add)
 
 
 def shared_betweenness(
@@ -181,7 +194,7 @@ def _unit_flows(
     """Return the sources, and the flows of 1 from each to each vertex."""
     starts = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
     demand = Demand.same(torch.ones(1).double(), torch.zeros(graph.n).int())
-    with progress_bar(progress) as report:
+    with progress_bar(progress and not share.rank) as report:
         found = flows(graph, starts, demand, weighted=weighted, share=share, report=report)
     return starts, found
 

@@ -11,6 +11,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import Vertices, as_vector, check_flags, check_tensor, sources_of
+from tri_apsp.device import Devices
 from tri_apsp.elimination.base import Sweeps
 from tri_apsp.elimination.flows import TOO_MANY_PATHS, Flows
 from tri_apsp.elimination.prepared import PreparedGraph
@@ -25,7 +26,7 @@ from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SparseSolver
 from tri_apsp.sparse.settle import settle
-from tri_apsp.sparse.share import WHOLE, Share
+from tri_apsp.sparse.share import WHOLE, Share, on_devices
 
 # Distances, and values of demand, that are held at a time.
 _VALUES_PER_BLOCK = 1 << 24
@@ -65,6 +66,7 @@ def edge_flows(
     targets: Vertices,
     demand: Any,
     *,
+    device: Devices | None = None,
     progress: bool = False,
 ) -> EdgeFlows:
     """Return the load of each edge if demand travels along shortest paths, split evenly over equal
@@ -79,7 +81,9 @@ def edge_flows(
             tensor, an array, a list, or a sparse one of SciPy or torch; (targets,), the same from
             each source; or one number for each pair. What travels from a vertex to itself uses no
             edge.
-        progress: show a bar on stderr.
+        device: where to solve, as for `shortest_paths`; several devices share the sources. None:
+            where the graph is.
+        progress: show a bar on stderr, that of the first device.
 
     Returns:
         The loads, in the unit of the demand, on the CPU, the flow through each vertex, and the
@@ -117,7 +121,15 @@ def edge_flows(
         >>> flows.over, flows.unserved  # edges 0-1, 0-2, 1-3 and 2-3
         (tensor([5., 3., 3., 3.], dtype=torch.float64), tensor([0., 5.], dtype=torch.float64))
     """
-    return shared_edge_flows(graph, sources, targets, demand, WHOLE, progress=progress)
+    asked = as_values(demand)
+    return on_devices(
+        graph,
+        device,
+        lambda given, share: shared_edge_flows(
+            given, sources, targets, asked, share, progress=progress
+        ),
+        lambda one, other: EdgeFlows(*map(torch.add, one, other)),
+    )
 
 
 def shared_edge_flows(
@@ -135,7 +147,7 @@ def shared_edge_flows(
     starts = sources_of(sources, given.n, least=0)
     ends = sources_of(targets, given.n, "targets", least=0)
     asked = _demand(demand, len(starts), ends, given)
-    with progress_bar(progress) as report:
+    with progress_bar(progress and not share.rank) as report:
         found = flows(given, starts, asked, weighted=True, share=share, report=report)
     return EdgeFlows(found.over, found.through, found.unserved)
 

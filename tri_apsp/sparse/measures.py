@@ -6,6 +6,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import Numbers, as_vector, check_flags, check_tensor, farthest_of, limit_of
+from tri_apsp.device import Devices, resolve_all
 from tri_apsp.elimination.base import Totals
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
@@ -16,18 +17,22 @@ from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SolvedRows, SparseSolver
 from tri_apsp.sparse.settle import settle
-from tri_apsp.sparse.share import WHOLE, Share
+from tri_apsp.sparse.share import Share, on_devices
 
 # Distances that are held at a time, and rows or columns of a task that adds them up.
 _VALUES_PER_BLOCK, _PART = 1 << 24, 256
 
 
-def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
+def eccentricities(
+    graph: GraphLike, *, weighted: bool = False, device: Devices | None = None
+) -> torch.Tensor:
     """Return the distance from each vertex to the vertex that is farthest from it.
 
     Args:
         graph: as for `shortest_paths`, without a batch.
         weighted: whether distances are sums of weights; else they are numbers of edges.
+        device: where to solve, as for `shortest_paths`; several devices share the sources. None:
+            where the graph is.
 
     Returns:
         (n,) of float64 on the CPU; inf where some vertex cannot be reached.
@@ -55,15 +60,16 @@ def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
         >>> tri_apsp.eccentricities(cycle), tri_apsp.eccentricities(cycle, weighted=True)
         (tensor([2., 2., 2.], dtype=torch.float64), tensor([4., 3., 5.], dtype=torch.float64))
     """
-    return eccentricities_of(totals(graph, weighted=weighted, from_source=True))
+    return eccentricities_of(totals(graph, device, weighted=weighted, from_source=True))
 
 
-def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
+def diameter(graph: GraphLike, *, weighted: bool = False, device: Devices | None = None) -> float:
     """Return the largest of the eccentricities: inf if some vertex cannot be reached from another.
 
     Args:
         graph: as for `shortest_paths`, without a batch.
         weighted: whether distances are sums of weights; else they are numbers of edges.
+        device: as for `eccentricities`.
 
     Returns:
         A number of edges, or with `weighted` a distance in the unit of the weights.
@@ -86,10 +92,10 @@ def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
         (2.0, 5.0)
     """
     check_flags(weighted=weighted)
-    given = sparse_graph(graph)
+    given, devices = sparse_graph(graph), None if device is None else resolve_all(device)
     if has_infinite_diameter(given, weighted=weighted):
         return float("inf")
-    return diameter_of(totals(given, weighted=weighted))
+    return diameter_of(totals(given, devices, weighted=weighted))
 
 
 def has_infinite_diameter(graph: SparseGraph, *, weighted: bool) -> bool:
@@ -100,7 +106,13 @@ def has_infinite_diameter(graph: SparseGraph, *, weighted: bool) -> bool:
     return searched and graph.n > 0 and bool(strong_components(graph).any())
 
 
-def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
+def closeness(
+    graph: GraphLike,
+    *,
+    weighted: bool = False,
+    improved: bool = True,
+    device: Devices | None = None,
+) -> torch.Tensor:
     """Return the closeness of each vertex v: of the r vertices that reach it, (r - 1) / the sum of
     their distances to v.
 
@@ -109,6 +121,7 @@ def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True
         weighted: whether distances are sums of weights; else they are numbers of edges.
         improved: multiply by (r - 1) / (n - 1), which compares vertices of different components
             (Wasserman and Faust).
+        device: as for `eccentricities`.
 
     Returns:
         (n,) of float64 on the CPU, as networkx.closeness_centrality, per unit of distance; 0 for a
@@ -135,16 +148,19 @@ def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True
         tensor([0.2857, 0.5000, 0.4000], dtype=torch.float64)
     """
     check_flags(improved=improved)
-    return closeness_of(totals(graph, weighted=weighted), improved=improved)
+    return closeness_of(totals(graph, device, weighted=weighted), improved=improved)
 
 
-def mean_distance(graph: GraphLike, *, weighted: bool = False) -> float:
+def mean_distance(
+    graph: GraphLike, *, weighted: bool = False, device: Devices | None = None
+) -> float:
     """Return the mean distance over all pairs of different vertices with a path; nan if there is
     none.
 
     Args:
         graph: as for `shortest_paths`, without a batch.
         weighted: whether distances are sums of weights; else they are numbers of edges.
+        device: as for `eccentricities`.
 
     Returns:
         A number of edges, or with `weighted` a distance in the unit of the weights.
@@ -165,7 +181,7 @@ def mean_distance(graph: GraphLike, *, weighted: bool = False) -> float:
         >>> tri_apsp.mean_distance(cycle), tri_apsp.mean_distance(cycle, weighted=True)
         (1.5, 3.0)
     """
-    return mean_distance_of(totals(graph, weighted=weighted))
+    return mean_distance_of(totals(graph, device, weighted=weighted))
 
 
 def accessibility(
@@ -174,6 +190,7 @@ def accessibility(
     values: Numbers | None = None,
     *,
     to_vertex: bool = False,
+    device: Devices | None = None,
 ) -> torch.Tensor:
     """Return how much each vertex reaches within each limit: the sum of the values of the vertices
     whose distance from it is at most that.
@@ -185,6 +202,7 @@ def accessibility(
         values: (n,), such as the jobs at each vertex, as a tensor, an array or a list; None: 1 for
             each, so that vertices are counted, the vertex itself included.
         to_vertex: sum over the vertices that reach each vertex, instead of those that it reaches.
+        device: as for `eccentricities`.
 
     Returns:
         (limits, n) of float64 on the CPU, in the unit of the values; for one limit that is no
@@ -208,7 +226,14 @@ def accessibility(
         tensor([[10., 50., 50.],
                 [60., 60., 60.]], dtype=torch.float64)
     """
-    return shared_accessibility(graph, limits, values, WHOLE, to_vertex=to_vertex)
+    return on_devices(
+        graph,
+        device,
+        lambda given, share: shared_accessibility(
+            given, limits, values, share, to_vertex=to_vertex
+        ),
+        torch.add,
+    )
 
 
 def shared_accessibility(
@@ -330,18 +355,41 @@ def mean_distance_of(found: Totals) -> float:
 
 def totals(
     graph: GraphLike,
+    device: Devices | None = None,
     *,
     weighted: bool,
     from_source: bool = False,
-    share: Share = WHOLE,
     report: Callable[[float], None] | None = None,
 ) -> Totals:
     """Return the totals of the distances to each vertex; `from_source`: from each vertex.
 
     Args:
-        share: what is found; the totals of all shares add up, and the farthest is the largest.
-        report: receives the fraction done from time to time.
+        device: as for eccentricities.
+        report: receives the fraction done by the first device from time to time.
     """
+    return on_devices(
+        graph,
+        device,
+        lambda given, share: shared_totals(
+            given,
+            share,
+            weighted=weighted,
+            from_source=from_source,
+            report=None if share.rank else report,
+        ),
+        Totals.plus,
+    )
+
+
+def shared_totals(
+    graph: GraphLike,
+    share: Share,
+    *,
+    weighted: bool,
+    from_source: bool,
+    report: Callable[[float], None] | None = None,
+) -> Totals:
+    """Return the totals of a share of the vertices; those of all shares add up."""
     check_flags(weighted=weighted)
     whole = sparse_graph(graph)
     engines.choose(whole.device)  # which raises if no kernel can run
