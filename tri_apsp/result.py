@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.labels import Labels
+from tri_apsp.graphs.sparse import EdgeLists
 from tri_apsp.messages import shown
 from tri_apsp.paths.following import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
@@ -52,6 +53,7 @@ class Result:
         targets: (len(targets),) of int64 on the CPU, the vertices of the columns; None: every one.
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
+        edge_lists: the edges of a sparse graph by source, for `Paths.edges`; None: dense weights.
         blocks: of several devices without `out`, the results of the rows on each, whose `sources`
             are its vertices, or of the graphs on each; `distances` then raises. Else ().
 
@@ -77,6 +79,7 @@ class Result:
     nearest: torch.Tensor | None = None
     targets: torch.Tensor | None = None
     labels: Labels | None = None
+    edge_lists: EdgeLists | None = field(default=None, repr=False)
     blocks: tuple["Result", ...] = ()
 
     @classmethod
@@ -243,7 +246,8 @@ class Result:
         rows = graphs * row_count + self._rows(from_, to)
         found = self.distances.flatten(0, -2)[rows, self._columns(to)]
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
-        return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
+        found_paths = find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
+        return dataclasses.replace(found_paths, lists=self.edge_lists)
 
     def next_hops(self) -> torch.Tensor:
         """Return the first vertex after i on the path to j, as a routing table.

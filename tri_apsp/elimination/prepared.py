@@ -59,6 +59,7 @@ _PARTS = {
     "order": ("i", 1),
     "directed": ("b", 0),
     "reason": ("U", 0),
+    "rows": ("i", 1),
 }
 _NO_SEPARATORS = "it has no small separators, as road networks have"
 
@@ -136,7 +137,8 @@ class PreparedGraph(SparseGraph):
         """The graph with weights of 1, as int32."""
         ends = self.by_source.owners(), self.by_source.vertices.long()
         ones = torch.ones_like(self.by_source.weights, dtype=torch.int32)
-        return self._of(of_entries(self.n, *ends, ones, device=self.device))
+        rows = self.by_source.rows
+        return self._of(of_entries(self.n, *ends, ones, device=self.device, rows=rows))
 
     @cached_property
     def has_long_hops(self) -> bool:
@@ -224,7 +226,8 @@ class PreparedGraph(SparseGraph):
             )
         check_dtype(values, "weights", SPARSE_DTYPES)
         ends = self.by_source.owners(), self.by_source.vertices.long()
-        return self._of(of_entries(self.n, *ends, values.to(self.device), device=self.device))
+        values, rows = values.to(self.device), self.by_source.rows
+        return self._of(of_entries(self.n, *ends, values, device=self.device, rows=rows))
 
     def _of(self, graph: SparseGraph) -> PreparedGraph:
         """Return a graph whose edges are among those of this one with the same order."""
@@ -288,6 +291,8 @@ class PreparedGraph(SparseGraph):
             "directed": self.directed,
             "reason": self.reason,
         }
+        if self.by_source.rows is not None:
+            arrays["rows"] = self.by_source.rows.numpy()
         with open_output(Path(path)) as file:
             np.savez(file, **arrays)
 
@@ -320,13 +325,14 @@ class PreparedGraph(SparseGraph):
             if (
                 version is None
                 or str(version) != str(_VERSION)
-                or not found.keys() >= _PARTS.keys()
+                or not found.keys() >= _PARTS.keys() - {"rows"}
             ):
                 written = "is another file" if version is None else f"has version {version}"
                 raise InputError(
                     f"{path} must be a prepared graph of version {_VERSION}, but {written}; "
                     "prepare the graph again."
                 )
+            found.setdefault("rows", np.empty(0, np.int64))  # which few files lack
             for name, (kinds, dimensions) in _PARTS.items():
                 part = found[name]
                 is_valid = part.dtype.kind in kinds and part.ndim == dimensions
@@ -336,6 +342,8 @@ class PreparedGraph(SparseGraph):
                 if not is_valid or not part.dtype.isnative:
                     raise ValueError(f"its {name} are {part.dtype} of shape {part.shape}")
             lists = _checked_lists(path, *(found[x] for x in ("offsets", "vertices", "weights")))
+            if len(found["rows"]) == len(lists.weights):
+                lists = replace(lists, rows=torch.from_numpy(found["rows"].astype(np.int64)))
             labels = _labels_of_array(str(found["kind_of_labels"]), found["labels"])
             if len(labels) != len(found["offsets"]) - 1:
                 raise ValueError(f"it has {counted(len(labels), 'label')}")

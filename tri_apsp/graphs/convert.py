@@ -315,7 +315,8 @@ def edges_of_entries(
         weights, present = weights.astype(np.int64), weights
     elif dtype is not None and not dtype.is_floating_point:
         present = weights != no_edge(dtype)
-    return EdgeList(n, rows[present], columns[present], weights[present])
+    numbers = np.flatnonzero(present)
+    return EdgeList(n, rows[present], columns[present], weights[present], rows=numbers)
 
 
 def dtype_of(

@@ -38,6 +38,8 @@ class EdgeList:
         weights: NumPy array (edges,) of integers or floats; stored as int64 if every weight is an
             integer, of magnitude below 2^62 - 1 in integers and 2^53 in floats; else as float64.
         labels: what messages and results call the vertices; None: 0 to n - 1.
+        rows: NumPy array (edges,) of int64, the place of each edge in the list that was given;
+            None: as they are here.
 
     Raises:
         InputError: a vertex outside 0..n-1, or a weight that is NaN or -inf.
@@ -57,7 +59,9 @@ class EdgeList:
     sources: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
     weights: npt.NDArray[np.int64] | npt.NDArray[np.float64]
-    labels: Labels = None  # type: ignore[assignment]  # never after __post_init__
+    # Never None after __post_init__.
+    labels: Labels = None  # type: ignore[assignment]
+    rows: npt.NDArray[np.int64] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if not 0 <= self.n <= MAX_VERTICES:
@@ -75,6 +79,8 @@ class EdgeList:
                 raise outside_error(self.n, source, target, getattr(self.labels, "start", 0))
         weights = widen(np.asarray(self.weights))
         object.__setattr__(self, "weights", weights)
+        if self.rows is None:
+            object.__setattr__(self, "rows", np.arange(len(weights)))
         if weights.dtype.kind == "f" and not (weights > -np.inf).all():
             edge = int((weights > -np.inf).argmin())
             ends = (self.labels[int(v[edge])] for v in (self.sources, self.targets))
@@ -139,6 +145,7 @@ class EdgeList:
             np.concatenate([self.targets, self.sources[reversible]]),
             np.concatenate([self.weights, self.weights[reversible]]),
             self.labels,
+            np.concatenate([self.rows, self.rows[reversible]]),
         )
 
     def blocks(self) -> Iterator[EdgeList]:

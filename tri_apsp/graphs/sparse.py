@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -59,11 +59,15 @@ class EdgeLists:
             1].
         vertices: (edges,) of int32, the vertex at the other end, ascending in each list.
         weights: (edges,).
+        rows: (edges,) of int64 on the CPU, which of the edges that were given each is, counted from
+            0: the row of a table, the edge of a file, the stored entry of a matrix. Of an
+            undirected graph both directions have the same. None: the edges were no list.
     """
 
     offsets: torch.Tensor
     vertices: torch.Tensor
     weights: torch.Tensor
+    rows: torch.Tensor | None = None
 
     @property
     def degrees(self) -> torch.Tensor:
@@ -87,6 +91,19 @@ class EdgeLists:
             first, end = offsets[source], offsets[source + 1]
             found.append(weights[first + np.searchsorted(targets[first:end], target)].item())
         return found
+
+    def numbers_of(self, owners: torch.Tensor, vertices: torch.Tensor) -> torch.Tensor:
+        """Return the place of the edge between owners[i] and vertices[i] for each i, of int64; -1
+        where there is none.
+        """
+        n = max(1, len(self.offsets) - 1)
+        wanted, keys = (
+            one.long() * n + other
+            for one, other in ((owners, vertices), (self.owners(), self.vertices))
+        )
+        place = torch.searchsorted(keys, wanted)
+        found = torch.cat((keys, keys.new_full((1,), -1)))[place] == wanted
+        return place.masked_fill_(~found, -1)
 
     def owners(self) -> torch.Tensor:
         """Return the vertex at whose list each edge is, (edges,) of int64."""
@@ -197,8 +214,7 @@ class SparseGraph:
         """The edges to each vertex."""
         lists = self.by_source
         if self.device.type == "cpu":
-            offsets, targets, weights = lists.arrays()
-            return _of_arrays(_transposed(offsets, targets, weights))
+            return EdgeLists(*_of_arrays(_transposed(*lists.arrays())))
         order = lists.vertices.sort(stable=True).indices
         counts = torch.bincount(lists.vertices, minlength=self.n)
         return EdgeLists(
@@ -242,13 +258,14 @@ class SparseGraph:
         lists, weights = self.by_source, self.by_source.weights.to(device)
         if weights is lists.weights:  # also if "cuda" names the device that is current
             return self
-        moved = EdgeLists(lists.offsets.to(device), lists.vertices.to(device), weights)
+        moved = EdgeLists(
+            lists.offsets.to(device), lists.vertices.to(device), weights, lists.rows
+        )
         return SparseGraph(self.n, moved, self.labels)
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""
-        lists = EdgeLists(self.by_source.offsets, self.by_source.vertices, weights)
-        return SparseGraph(self.n, lists, self.labels)
+        return SparseGraph(self.n, replace(self.by_source, weights=weights), self.labels)
 
     def with_source(self, vertices: torch.Tensor) -> SparseGraph:
         """Return the graph with a further vertex n and edges of weight 0 from it to `vertices`,
@@ -279,12 +296,14 @@ class SparseGraph:
         lists = self.by_source
         sources, targets = lists.owners(), lists.vertices.long()
         ends = torch.cat((sources, targets)), torch.cat((targets, sources))
-        found = canonical(self.n, *ends, lists.weights.repeat(2))
+        rows = None if lists.rows is None else lists.rows.repeat(2)
+        found = canonical(self.n, *ends, lists.weights.repeat(2), rows)
         return SparseGraph(self.n, found.by_source, self.labels)
 
     def reversed(self) -> SparseGraph:
         """Return the graph in which each edge leads the other way."""
-        return SparseGraph(self.n, self.by_destination, self.labels)
+        ends = self.by_source.vertices.long(), self.by_source.owners()
+        return canonical(self.n, *ends, self.by_source.weights, self.by_source.rows)
 
     def dense(self) -> torch.Tensor:
         """Return the weights as a matrix (n, n).
@@ -357,6 +376,7 @@ def sparse_graph(
     if isinstance(graph, DenseGraph):
         graph, labels = graph.weights, graph.labels
     graph = as_tensor(graph, "graph")
+    rows = None
     if isinstance(graph, torch.Tensor):
         n, sources, targets, weights = _entries(graph)
         place = device or graph.device
@@ -369,9 +389,9 @@ def sparse_graph(
             dtype = dtype_of(graph.dtype, dtype, "`graph`", SPARSE_DTYPES)
         n, labels, place = edges.n, edges.labels, device or torch.device("cpu")
         dtype = dtype or edges.natural_dtype
-        arrays = edges.sources, edges.targets, edges.weights
-        sources, targets, weights = (as_tensor(array, "graph").contiguous() for array in arrays)
-    found = of_entries(n, sources, targets, weights, dtype=dtype, device=place)
+        arrays = edges.sources, edges.targets, edges.weights, edges.rows
+        sources, targets, weights, rows = (as_tensor(x, "graph").contiguous() for x in arrays)
+    found = of_entries(n, sources, targets, weights, dtype=dtype, device=place, rows=rows)
     return SparseGraph(n, found.by_source, labels)  # type: ignore[arg-type]
 
 
@@ -394,6 +414,7 @@ def of_entries(
     *,
     dtype: torch.dtype | None = None,
     device: torch.device,
+    rows: torch.Tensor | None = None,
 ) -> SparseGraph:
     """Return the graph of n vertices and of edges in any order; see sparse_graph.
 
@@ -409,7 +430,7 @@ def of_entries(
     _check_memory(n, len(weights), weights.dtype, device)
     _check_entries(n, sources, targets, weights)
     weights = _cast(weights.to(device), dtype or weights.dtype)
-    return canonical(n, sources.to(device), targets.to(device), weights)
+    return canonical(n, sources.to(device), targets.to(device), weights, rows)
 
 
 def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -549,65 +570,80 @@ def _cast(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def canonical(
-    n: int, sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+    n: int,
+    sources: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    rows: torch.Tensor | None = None,
 ) -> SparseGraph:
     """Return the graph of edges in any order: `sources` and `targets` in [0, n), of int64 on a GPU;
-    `weights` checked.
+    `weights` checked; `rows` as EdgeLists has them.
     """
     if weights.device.type == "cpu":
         from tri_apsp.kernels.cpu.edge_lists import kept_edges, lists_by  # Numba: half a second
 
         values = weights.numpy()
         missing = values.dtype.type(no_edge(weights.dtype))
-        heads, tails, values, in_order = kept_edges(
+        heads, tails, places, in_order = kept_edges(
             sources.numpy(), targets.numpy(), values, missing
         )
         if in_order:
             offsets = np.concatenate(([0], np.bincount(heads, minlength=n).cumsum()))
-            return SparseGraph(n, _of_arrays((offsets, tails, values)))
-        by_target = lists_by(n, tails, heads, values)
-        return SparseGraph(n, _of_arrays(_without_parallel(*_transposed(*by_target))))
+            arrays = offsets, tails, places
+        else:
+            arrays = _transposed(*lists_by(n, tails, heads, places))
+        offsets, vertices, place = _of_arrays(_lightest(*arrays, values))
+        lists = EdgeLists(offsets, vertices, weights[place])
+        return SparseGraph(n, replace(lists, rows=None if rows is None else rows[place]))
     kept = (weights < no_edge(weights.dtype)) & ((sources != targets) | (weights < 0))
-    keys, weights = (sources * n + targets)[kept], weights[kept]
+    place = kept.nonzero().flatten()
+    keys = (sources * n + targets)[place]
     if not bool((keys[1:] > keys[:-1]).all()):
-        keys, order = keys.sort(stable=True)
-        weights = weights[order]
-        keys, place = torch.unique_consecutive(keys, return_inverse=True)
-        if len(keys) < len(weights):
-            lightest = weights.new_full((len(keys),), no_edge(weights.dtype))
-            weights = lightest.scatter_reduce_(0, place, weights, reduce="amin")
+        order = weights[place].sort(stable=True).indices  # the lightest, then the first, is kept
+        order = order[keys[order].sort(stable=True).indices]
+        keys, place = keys[order], place[order]
+        is_first = torch.ones_like(keys, dtype=torch.bool)
+        torch.ne(keys[1:], keys[:-1], out=is_first[1:])
+        keys, place = keys[is_first], place[is_first]
     sources = keys.div(max(n, 1), rounding_mode="floor")
     targets = (keys - sources * n).to(torch.int32)
-    return SparseGraph(
-        n, EdgeLists(_offsets(torch.bincount(sources, minlength=n)), targets, weights.contiguous())
-    )
+    lists = EdgeLists(_offsets(torch.bincount(sources, minlength=n)), targets, weights[place])
+    return SparseGraph(n, replace(lists, rows=None if rows is None else rows[place.cpu()]))
 
 
-def _transposed(offsets: Array, vertices: Array, weights: Array) -> tuple[Array, Array, Array]:
+def _transposed(offsets: Array, vertices: Array, values: Array) -> tuple[Array, Array, Array]:
     """Return the lists of the same edges at their other ends, in the order of these."""
     from tri_apsp.kernels.cpu.edge_lists import lists_by  # see canonical
 
     n = len(offsets) - 1
     owners = np.repeat(np.arange(n, dtype=np.int32), np.diff(offsets))
-    found: tuple[Array, Array, Array] = lists_by(n, vertices, owners, weights)
+    found: tuple[Array, Array, Array] = lists_by(n, vertices, owners, values)
     return found
 
 
-def _without_parallel(
-    offsets: Array, vertices: Array, weights: Array
+def _lightest(
+    offsets: Array, vertices: Array, places: Array, weights: Array
 ) -> tuple[Array, Array, Array]:
-    """Return ascending lists with the lightest of the edges at one place."""
+    """Return ascending lists with the lightest of parallel edges, of several the first.
+
+    Args:
+        places: of the edges in `weights`; ascending for parallel ones.
+    """
     is_first = np.ones(len(vertices), np.bool_)
     np.not_equal(vertices[1:], vertices[:-1], out=is_first[1:])
     is_first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
     if is_first.all():
-        return offsets, vertices, weights
-    first = np.flatnonzero(is_first)
-    return np.searchsorted(first, offsets), vertices[first], np.minimum.reduceat(weights, first)
+        return offsets, vertices, places
+    first, values = np.flatnonzero(is_first), weights[places]
+    least = np.minimum.reduceat(values, first)
+    group = is_first.cumsum() - 1
+    lightest = np.flatnonzero(values == least[group])
+    lightest = lightest[np.unique(group[lightest], return_index=True)[1]]
+    return np.searchsorted(first, offsets), vertices[first], places[lightest]
 
 
-def _of_arrays(arrays: Iterable[npt.NDArray[Any]]) -> EdgeLists:
-    return EdgeLists(*map(torch.from_numpy, arrays))
+def _of_arrays(arrays: Iterable[npt.NDArray[Any]]) -> Iterator[torch.Tensor]:
+    return map(torch.from_numpy, arrays)
 
 
 def _offsets(counts: torch.Tensor) -> torch.Tensor:

@@ -3,9 +3,13 @@ each.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
+
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.sparse import EdgeLists
 
 # Values of a matrix that find_next_hops() looks up at a time; for each it keeps two vertices of
 # int64, 16 bytes.
@@ -23,6 +27,7 @@ class Paths:
         vertices: 1-D of int32, the vertices of all paths, each from its source to its target.
         offsets: (paths + 1,) of int64; path p is vertices[offsets[p] : offsets[p + 1]], empty where
             there is none.
+        lists: the edges of the graph by source; None: it is dense weights.
 
     Examples:
         >>> import torch
@@ -37,6 +42,48 @@ class Paths:
 
     vertices: torch.Tensor
     offsets: torch.Tensor
+    lists: EdgeLists | None = field(default=None, repr=False)
+
+    @cached_property
+    def edges(self) -> torch.Tensor:
+        """1-D of int64: the edges of all paths, one path after another, by their numbers in the
+        order of `by_source`; those of path p are edges[edge_offsets[p] : edge_offsets[p + 1]].
+
+        Raises:
+            InputError: the graph is dense weights, whose edges have no numbers.
+        """
+        if self.lists is None:
+            raise InputError(
+                "`edges` need a graph whose edges have numbers, but it is dense weights; give "
+                "prepare(weights)."
+            )
+        is_last = torch.zeros(len(self.vertices), dtype=torch.bool, device=self.vertices.device)
+        is_last[self.offsets[1:][self.offsets.diff() > 0] - 1] = True
+        before = (~is_last).nonzero().flatten()
+        ends = (self.vertices[x].to(self.lists.offsets.device) for x in (before, before + 1))
+        return self.lists.numbers_of(*ends).to(self.vertices.device)
+
+    @property
+    def edge_offsets(self) -> torch.Tensor:
+        """(paths + 1,) of int64, where the edges of each path begin, and those of the last end."""
+        counts = (self.offsets.diff() - 1).clamp(min=0)
+        return torch.cat((self.offsets[:1], counts.cumsum(0)))
+
+    @property
+    def rows(self) -> torch.Tensor:
+        """1-D of int64: which of the edges that were given each of `edges` is, such as the row of
+        a table; see EdgeLists.rows.
+
+        Raises:
+            InputError: the edges were not given as a list.
+        """
+        edges = self.edges
+        if self.lists is None or self.lists.rows is None:
+            raise InputError(
+                "`rows` need a graph of a table, a file or another list of edges, but it is none; "
+                "make one with from_pandas."
+            )
+        return self.lists.rows[edges.cpu()].to(edges.device)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -3,6 +3,7 @@ elimination is known.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -110,6 +111,10 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
         [[0, 1, 2], [2, 0, 1]]
     """
     given, starts, ends = _checked(graph, sources, targets)
+    return replace(_paths(given, starts, ends), lists=given.by_source)
+
+
+def _paths(given: SparseGraph, starts: torch.Tensor, ends: torch.Tensor) -> Paths:
     if not len(starts):
         offsets = torch.zeros(1, dtype=torch.int64, device=given.device)
         return Paths(starts.to(given.device, torch.int32), offsets)

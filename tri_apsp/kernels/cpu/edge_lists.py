@@ -46,30 +46,30 @@ def are_canonical(n, offsets, targets, weights, no_edge):
 @kernel
 def kept_edges(sources, targets, weights, no_edge):
     """Return the edges but those of weight no_edge and loops that are not negative: the sources and
-    targets, of int32, and weights; and whether these are in the order of sources, then of targets,
-    without two at one place.
+    targets, of int32, and their places; and whether these are in the order of sources, then of
+    targets, without two at one place.
     """
     given, count, in_order = len(weights), 0, True
     heads, tails = np.empty(given, np.int32), np.empty(given, np.int32)
-    values = np.empty(given, weights.dtype)
+    places = np.empty(given, np.int64)
     for e in range(given):
         source, target, weight = sources[e], targets[e], weights[e]
-        heads[count], tails[count], values[count] = source, target, weight
+        heads[count], tails[count], places[count] = source, target, e
         if weight < no_edge and (source != target or weight < 0):
             if count > 0 and source <= heads[count - 1]:
                 in_order &= source == heads[count - 1] and target > tails[count - 1]
             count += 1
-    return heads[:count], tails[:count], values[:count], in_order
+    return heads[:count], tails[:count], places[:count], in_order
 
 
 @kernel
-def lists_by(n, owners, others, weights):
-    """Return offsets [n + 1] of int64, vertices [edges] and weights [edges]: the others of owner v
-    are those from offsets[v] to offsets[v + 1], in the order given.
+def lists_by(n, owners, others, given):
+    """Return offsets [n + 1] of int64, vertices [edges] and values [edges]: the others of owner v,
+    and what is given with them, are those from offsets[v] to offsets[v + 1], in the order given.
     """
     # places[v + 1] is where the next edge of v goes, and in the end where its edges end.
     places = np.empty(n + 2, np.int64)
-    vertices, values = np.empty(len(others), np.int32), np.empty(len(others), weights.dtype)
+    vertices, values = np.empty(len(others), np.int32), np.empty(len(others), given.dtype)
     for v in range(n + 2):
         places[v] = 0
     for e in range(len(owners)):
@@ -79,5 +79,5 @@ def lists_by(n, owners, others, weights):
     for e in range(len(owners)):
         place = places[owners[e] + 1]
         places[owners[e] + 1] += 1
-        vertices[place], values[place] = others[e], weights[e]
+        vertices[place], values[place] = others[e], given[e]
     return places[: n + 1], vertices, values
