@@ -123,8 +123,9 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         return result
     if request.targets is not None or request.labels is not None:
         lists = None if request.graph is None else request.graph.by_source
-        changes = {"targets": request.targets, "labels": request.labels, "edge_lists": lists}
-        result = dataclasses.replace(result, **changes)
+        result = dataclasses.replace(
+            result, targets=request.targets, labels=request.labels, edge_lists=lists
+        )
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         return _placed(result, out)

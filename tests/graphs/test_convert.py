@@ -220,6 +220,18 @@ class TestNetworkx:
         assert weights.dtype == torch.float32
         assert weights.tolist() == [[0, 2.5, INF], [INF, 0, 0], [INF, INF, 0]]
 
+    def test_sparse_knows_the_edges(self):
+        graph = nx.MultiGraph([(0, 1, {"weight": 4}), (2, 1), (1, 0, {"weight": 3}), (2, 0)])
+        found = from_networkx(graph, nodelist=[1, 2, 0], sparse=True)
+        assert torch.equal(found.dense(), from_networkx(graph, nodelist=[1, 2, 0]))
+        edges = list(graph.edges)
+        ends = [{edges[i][0], edges[i][1]} for i in found.by_source.rows]
+        names = [1, 2, 0]
+        owners, vertices = found.by_source.owners(), found.by_source.vertices
+        assert ends == [{names[u], names[v]} for u, v in zip(owners, vertices, strict=True)]
+        place = found.by_source.numbers_of(torch.tensor([0]), torch.tensor([2]))
+        assert graph.edges[edges[found.by_source.rows[place]]]["weight"] == 3
+
     def test_undirected_is_symmetric(self):
         graph = nx.Graph()
         graph.add_edge(0, 1, weight=3)

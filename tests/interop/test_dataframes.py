@@ -17,6 +17,30 @@ ROADS = pd.DataFrame(
 )
 
 
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_of_paths(directed):
+    """Of parallel edges the lightest counts, of equal ones the first; also in another direction."""
+    weights, ends = [3, 5, 1, 1, 2, 9, 1], (list("abbcaab"), list("bccdbdc"))
+    table = pd.DataFrame({"source": ends[0], "target": ends[1], "weight": weights})
+    graph = tri_apsp.from_pandas(table, directed=directed)
+    for form in (graph, tri_apsp.prepare(graph), tri_apsp.prepare(graph).reversed().reversed()):
+        paths = tri_apsp.paired_paths(form, [0, 3, 3, 1], [3, 3, 0, 0])
+        rows = [4, 2, 3] if directed else [4, 2, 3, 3, 2, 4, 4]
+        lengths = [3, 0, 0, 0] if directed else [3, 0, 3, 1]
+        assert paths.rows.tolist() == rows
+        assert paths.edge_offsets.diff().tolist() == lengths
+        assert form.by_source.rows[paths.edges].tolist() == rows
+        result = tri_apsp.shortest_paths(form, sources=[0, 3], predecessors=True)
+        assert result.paths([0, 0], [3, 1]).rows.tolist() == [4, 2, 3, 4]
+    slow = tri_apsp.prepare(graph).with_weights([float("inf")] * graph.edges)
+    assert slow.by_source.rows.tolist() == []
+    with pytest.raises(InputError, match="`edges` need a graph whose edges have numbers"):
+        _ = tri_apsp.shortest_paths(graph.dense(), predecessors=True).paths([0], [3]).edges
+    sparse = tri_apsp.prepare(graph.dense())
+    with pytest.raises(InputError, match="`rows` need a graph of a table"):
+        _ = tri_apsp.paired_paths(sparse, [0], [3]).rows
+
+
 def test_a_table_of_edges_and_a_labelled_matrix():
     graph = tri_apsp.from_pandas(ROADS, source="a", target="b", weight="km")
     assert (graph.n, graph.edges, list(graph.labels)) == (3, 2, ["Bari", "Oslo", "Rome"])

@@ -161,9 +161,10 @@ def from_networkx(
     nodelist: Iterable[Hashable] | None = None,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
-) -> torch.Tensor:
-    """Return the dense weights of a NetworkX graph, directed or not, with or without parallel
-    edges.
+    *,
+    sparse: bool = False,
+) -> Any:
+    """Return the weights of a NetworkX graph, directed or not, with or without parallel edges.
 
     Args:
         graph: an edge of an undirected graph counts in both directions; of parallel edges the
@@ -175,9 +176,12 @@ def from_networkx(
         dtype: float32, float64, int16, int32 or int64; never derived from the weights, which are
             Python numbers.
         device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
+        sparse: True: return a sparse graph, whose memory does not grow with n^2. Its
+            `by_source.rows` and `Paths.rows` count the edges as list(graph.edges) does.
 
     Returns:
-        A new (n, n) tensor; its diagonal is 0 where no loop is negative.
+        A new (n, n) tensor; its diagonal is 0 where no loop is negative. With `sparse` a
+        SparseGraph.
 
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
@@ -230,16 +234,22 @@ def from_networkx(
                 "leave it out."
             )
     rows = [
-        (index[source], index[target], _number(attributes.get(weight, 1), source, target))
-        for source, target, attributes in graph.edges(data=True)
+        (index[source], index[target], _number(attributes.get(weight, 1), source, target), number)
+        for number, (source, target, attributes) in enumerate(graph.edges(data=True))
         if source in index and target in index
     ]
     has_values = any(weight in data for _, _, data in graph.edges(data=True))
     warn_of_attribute(weight, len(rows), has_values=has_values)
-    sources, targets, weights = zip(*rows, strict=True) if rows else ((), (), ())
+    sources, targets, weights, numbers = zip(*rows, strict=True) if rows else ((), (), (), ())
     ends = np.array(sources, np.int64), np.array(targets, np.int64)
-    edges = EdgeList(len(nodes), *ends, np.array(weights, object))
-    return (edges if graph.is_directed() else edges.both_ways()).to_weights(dtype, device)
+    places = np.array(numbers, np.int64)
+    edges = EdgeList(len(nodes), *ends, np.array(weights, object), rows=places)
+    edges = edges if graph.is_directed() else edges.both_ways()
+    if sparse:
+        from tri_apsp.graphs.sparse import sparse_graph  # which imports this module
+
+        return sparse_graph(edges, dtype=dtype, device=resolve(device))
+    return edges.to_weights(dtype, device)
 
 
 def _number(value: object, source: object, target: object) -> float | int:

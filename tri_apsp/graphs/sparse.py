@@ -262,6 +262,7 @@ class SparseGraph:
             lists.offsets.to(device), lists.vertices.to(device), weights, lists.rows
         )
         return SparseGraph(self.n, moved, self.labels)
+        return SparseGraph(self.n, moved, self.labels)
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""
@@ -589,12 +590,11 @@ def canonical(
         )
         if in_order:
             offsets = np.concatenate(([0], np.bincount(heads, minlength=n).cumsum()))
-            arrays = offsets, tails, places
         else:
-            arrays = _transposed(*lists_by(n, tails, heads, places))
-        offsets, vertices, place = _of_arrays(_lightest(*arrays, values))
-        lists = EdgeLists(offsets, vertices, weights[place])
-        return SparseGraph(n, replace(lists, rows=None if rows is None else rows[place]))
+            offsets, tails, places = _transposed(*lists_by(n, tails, heads, places))
+            offsets, tails, places = _lightest(offsets, tails, places, values)
+        lists = EdgeLists(*_of_arrays((offsets, tails, values[places])))
+        return SparseGraph(n, replace(lists, rows=None if rows is None else rows[places]))
     kept = (weights < no_edge(weights.dtype)) & ((sources != targets) | (weights < 0))
     place = kept.nonzero().flatten()
     keys = (sources * n + targets)[place]
