@@ -258,10 +258,7 @@ class SparseGraph:
         lists, weights = self.by_source, self.by_source.weights.to(device)
         if weights is lists.weights:  # also if "cuda" names the device that is current
             return self
-        moved = EdgeLists(
-            lists.offsets.to(device), lists.vertices.to(device), weights, lists.rows
-        )
-        return SparseGraph(self.n, moved, self.labels)
+        moved = EdgeLists(lists.offsets.to(device), lists.vertices.to(device), weights, lists.rows)
         return SparseGraph(self.n, moved, self.labels)
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:
