@@ -12,15 +12,15 @@ CYCLE = "p sp 4 4\na 1 2 3\na 2 3 1\na 3 2 -2\na 4 1 1\n"
 
 def test_text(cli, save):
     outcome = cli("path", save("g.gr", GRAPH), 1, 3)
-    assert outcome.out == "distance  4\npath      1 2 3\nedges     2\n"
+    assert outcome.out == "distance  4\npath      1 2 3\nedges     2\nrows      0 1\n"
 
 
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
     [
-        (1, 3, {"distance": 4, "path": [1, 2, 3], "edges": 2}),
-        (2, 2, {"distance": 0, "path": [2], "edges": 0}),
-        (2, 4, {"distance": None, "path": [], "edges": None}),
+        (1, 3, {"distance": 4, "path": [1, 2, 3], "edges": 2, "rows": [0, 1]}),
+        (2, 2, {"distance": 0, "path": [2], "edges": 0, "rows": []}),
+        (2, 4, {"distance": None, "path": [], "edges": None, "rows": []}),
     ],
 )
 @pytest.mark.parametrize("options", ["--dtype int16", "--method johnson", "--method kleene"])
@@ -76,8 +76,8 @@ def test_names_and_large_ids(cli, save):
 def test_several_paths(cli, save):
     graph = save("g.gr", GRAPH)
     paths = [
-        {"distance": 4, "path": [1, 2, 3], "edges": 2},
-        {"distance": 7, "path": [1, 3], "edges": 1},
+        {"distance": 4, "path": [1, 2, 3], "edges": 2, "rows": [0, 1]},
+        {"distance": 7, "path": [1, 3], "edges": 1, "rows": [2]},
     ]
     for count in (1, 2, 9):
         found = cli("path", graph, 1, 3, "--count", count, "--json").json

@@ -4,6 +4,8 @@ import argparse
 from itertools import islice
 from typing import Any
 
+import torch
+
 from tri_apsp.api import shortest_paths, shortest_simple_paths
 from tri_apsp.cli.graph import Problem, as_number
 from tri_apsp.cli.options import DTYPE, GRAPH, METHOD
@@ -11,8 +13,10 @@ from tri_apsp.configs import Config
 from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least, json_of, option
 from tri_apsp.console.output import print_result
 from tri_apsp.errors import InputError
+from tri_apsp.graphs import DenseGraph, sparse_graph
 from tri_apsp.graphs.labels import vertex_of
 from tri_apsp.graphs.write import quoted
+from tri_apsp.paths.following import Paths
 
 _ENDS = "source", "target"
 
@@ -40,8 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ENGINE,
         json_of(
             "source, target, distance and edges (null where there is no path), path (a list of "
-            "vertices, as GRAPH names them); with --count in place of the last three, paths, a "
-            "list of them"
+            "vertices, as GRAPH names them), rows (the place of each edge in the list of GRAPH, "
+            "from 0; null for a matrix); with --count in place of the last four, paths, a list of "
+            "them"
         ),
     )
     parser.epilog = (
@@ -73,18 +78,23 @@ def run(args: argparse.Namespace) -> None:
         else:
             found = shortest_simple_paths(problem.graph, *ends)
             dtype, paths = problem.graph.dtype, list(islice(found, args.count))
-    shown: list[dict[str, Any]] = [
-        {"distance": as_number(weight, dtype), "path": problem.names(path), "edges": len(path) - 1}
-        for weight, path in paths
-    ]
+    given = problem.given
+    lists = None if isinstance(given, DenseGraph) else sparse_graph(given).by_source
+    shown: list[dict[str, Any]] = []
+    for weight, path in paths:
+        edges = Paths(torch.tensor(path), torch.tensor([0, len(path)]), lists)
+        numbers = {"edges": len(path) - 1, "rows": lists and edges.rows.tolist()}
+        named = {"distance": as_number(weight, dtype), "path": problem.names(path)}
+        shown.append(named | numbers)
     fields = [("path", "" if shown else f"there is none from {args.source} to {args.target}")]
     for each in shown:
         fields += [
             ("distance", str(each["distance"])),
             ("path", " ".join(map(quoted, each["path"]))),
             ("edges", str(each["edges"]) if args.count is None else ""),
+            ("rows", " ".join(map(str, each["rows"] or ()))),
         ]
-    one = shown[0] if shown else {"distance": None, "path": [], "edges": None}
+    one = shown[0] if shown else {"distance": None, "path": [], "edges": None, "rows": []}
     facts = one if args.count is None else {"paths": shown}
     source, target = problem.names(ends)
     print_result(args.json, {"source": source, "target": target, **facts}, fields)
