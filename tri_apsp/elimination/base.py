@@ -145,10 +145,8 @@ class Sweeps(ABC):
         most = math.frexp(total.max().item())[1] if len(total) else 0
         for dtype, has_rate in FLOW_LANES[self._flow_lanes :]:
             counts = PathCounts(self.elimination, self._rate(sources)) if has_rate else self._counts
-            scale = DEMAND_EXPONENT[dtype] - most
-            half = scale // 2  # 2^scale may be infinite
-            scaled = demand * 2.0**half * 2.0 ** (scale - half)
-            asked = scaled.to(dtype).contiguous()
+            scale = min(1023, DEMAND_EXPONENT[dtype] - most)  # of a power that float64 holds
+            asked = (demand * 2.0**scale).to(dtype)
             found = self._flows(starts, asked, row_of, counts)
             if found is not None:
                 through, over, unserved = found
@@ -183,7 +181,7 @@ class Sweeps(ABC):
 
         Args:
             starts: positions of the sources.
-            demand: (rows, sources) or (rows, 1), contiguous, on the device.
+            demand: (rows, sources) or (rows, 1), on the device.
             demand_rows: (n,) of int32, the row of each position.
         """
 

@@ -432,6 +432,7 @@ class GpuSweeps(Sweeps):
         size = _EDGE_BYTES * tree.edges + _VERTEX_BYTES * tree.n + 2 * demand.nbytes
         remedy = "use a device with more memory"
         with current(device), memory_for(what, size, device, remedy):
+            demand = demand.contiguous()
             walk, lanes = self._kept(("walk",), lambda: walk_of(tree, device)), len(starts)
             weights, paths = (
                 torch.from_numpy(np.pad(x, ((0, 0), (0, 1)), constant_values=none)).to(device)

@@ -123,9 +123,7 @@ def _sum(code: VectorCode, builder: Any, vectors: list[Any]) -> Any:
 
 
 @intrinsic
-def _share(
-    typing_context, x, c, f, place, climbed, first, demand, row, edges, over, begin, end, width
-):
+def _share(typing_context, x, c, f, place, climbed, first, demand, edges, over, begin, end, width):
     """Hand the flow of a position and its demand on: over tight edges to ancestors in f and `over`,
     and to its row of the climb. Return the sum of f[place]; NaN if a count is infinite, or a
     distance that has a path.
@@ -133,7 +131,7 @@ def _share(
     Args:
         x, c, f: [rows, lanes], contiguous.
         climbed: x, c and f of the climb, [rows, lanes].
-        demand: [rows, lanes]; `row` is that of the position.
+        demand: [lanes], that of the position.
         edges: the row of the ancestor, the weight and the count of each edge.
         over: [edges], the flow over each edge, of all lanes.
         width: see sweeps.MANY.
@@ -141,20 +139,20 @@ def _share(
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code, rows = VectorCode(context, builder, x.dtype), _Rows(context, builder, width)
-        lists = [*cgutils.unpack_tuple(builder, args[4]), *cgutils.unpack_tuple(builder, args[8])]
+        lists = [*cgutils.unpack_tuple(builder, args[4]), *cgutils.unpack_tuple(builder, args[7])]
         kinds = [x, c, f, demand, over, *climbed, *edges]
-        arrays = [*(args[i] for i in (0, 1, 2, 6, 9)), *lists]
+        arrays = [*(args[i] for i in (0, 1, 2, 6, 8)), *lists]
         bases = addresses(context, builder, kinds, arrays)
         x_base, c_base, f_base, demand_base, over_base = bases[:5]
         climb, lists = bases[5:8], bases[8:]
         own, top = rows.offset(args[3], place), rows.offset(args[5], first)
-        wanted, vectors = rows.offset(args[7], row), range(width.count)
+        vectors = range(width.count)
         ratios, values, flows = list[Any](), list[Any](), list[Any]()
         for i in vectors:
             value, count, flow = (
                 code.load(builder.add(base, own), i) for base in (x_base, c_base, f_base)
             )
-            asked = code.load(builder.add(demand_base, wanted), i)
+            asked = code.load(demand_base, i)
             has_path = builder.fcmp_unordered("!=", count, code.zero)  # also for NaN
             ratio = builder.fdiv(code.add(flow, asked), count)
             ratio = builder.select(has_path, ratio, code.zero)
@@ -166,7 +164,7 @@ def _share(
             ratios.append(ratio)
             values.append(value)
             flows.append(code.add(flow, builder.fsub(checked, checked)))
-        bounds = (context.cast(builder, args[i], signature.args[i], types.int64) for i in (10, 11))
+        bounds = (context.cast(builder, args[i], signature.args[i], types.int64) for i in (9, 10))
         with cgutils.for_range_slice(builder, *bounds, ir.Constant(_INDEX, 1)) as (e, _):
             ancestor, weight, count = (
                 builder.load(rows.item(base, kind.dtype, e))
@@ -189,7 +187,7 @@ def _share(
             builder.store(total, place_of)
         return _sum(code, builder, flows)
 
-    arguments = x, c, f, place, climbed, first, demand, row, edges, over, begin, end, width
+    arguments = x, c, f, place, climbed, first, demand, edges, over, begin, end, width
     return types.float64(*arguments), emit
 
 
@@ -309,7 +307,8 @@ def sweep_flows(
     first, is_start = np.empty(n, np.int32), np.empty(last + 1, np.bool_)
     climbed_x = np.empty((last + 1, lanes), x.dtype)
     climbed_c, climbed_f = np.empty_like(climbed_x), np.empty_like(climbed_x)
-    own, passing = np.empty((1, lanes), x.dtype), np.empty((2, lanes), x.dtype)
+    step = int(demand.shape[1] > 1)  # from lane to lane
+    own, passing = np.empty(lanes, x.dtype), np.empty((2, lanes), x.dtype)
     for p in range(n):
         first[p] = last
     for k in range(last + 1):
@@ -337,25 +336,21 @@ def sweep_flows(
         while height > 0 and path[height - 1] != parent:
             height -= 1
             q = path[height]
-            k, wanted, row = first[q], demand, demand_rows[q]
-            if demand.shape[1] == 1:
-                for s in range(lanes):
-                    own[0, s] = demand[row, 0]
-                wanted, row = own, 0
+            # Copied, since a variable for either array would count references at each position.
+            k, row = first[q], demand_rows[q]
+            for s in range(lanes):
+                own[s] = demand[row, s * step]
             if is_start[k]:  # where its own flow arrives, and does not pass through
-                for s in range(lanes):
-                    own[0, s] = wanted[row, s]
                 for s in range(len(starts)):
                     if starts[s] == q:
-                        own[0, s], f[height, s] = f[height, s], 0.0
-                wanted, row = own, 0
+                        own[s], f[height, s] = f[height, s], 0.0
             is_lost = False
             for s in range(len(starts)):
                 is_lost |= x[height, s] == np.inf
             if is_lost:
                 for s in range(len(starts)):
                     if x[height, s] == np.inf:
-                        lost[s] += wanted[row, s]
+                        lost[s] += own[s]
             through[q] += _share(
                 x,
                 c,
@@ -363,8 +358,7 @@ def sweep_flows(
                 height,
                 climbed,
                 k,
-                wanted,
-                row,
+                own,
                 down_edges,
                 down_flow,
                 offsets[q],
