@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,13 @@ def scipy_matrix(graph: SparseGraph) -> csr_array:
     """Return a graph on the CPU as SciPy takes it, in float64."""
     offsets, vertices, weights = graph.by_source.arrays()
     return csr_array((weights.astype(np.float64), vertices, offsets), (graph.n, graph.n))
+
+
+def networkit_graph(matrix: csr_array) -> Any:
+    """Return a graph as NetworKit takes it."""
+    edges = matrix.tocoo()
+    entries, n = (edges.data, (edges.row, edges.col)), matrix.shape[0]
+    return import_module("networkit").GraphFromCoo(entries, n, weighted=True, directed=True)
 
 
 def to_float64(matrix: torch.Tensor) -> np.ndarray:

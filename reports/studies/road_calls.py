@@ -2,6 +2,7 @@
 order, and those of other projects. What a call needs before is done before it is timed.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,10 +16,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import Delaunay
 
-from reports.studies.calls import SolveCall, scipy_matrix
+from reports.studies.calls import SolveCall, networkit_graph, scipy_matrix
 from tri_apsp.api import (
     accessibility,
+    betweenness,
     closeness,
+    edge_betweenness,
+    edge_flows,
     nearest,
     paired_distances,
     prepare,
@@ -34,6 +38,8 @@ from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 from tri_apsp.messages import counted
 
 _PAIRS, _CHECKED = 1_000_000, 16
+_SOURCES, _ZONES = 128, 1000  # of betweenness, and between which demand travels
+_LOADS, _ROUNDING = 1000, 1e-5  # how many are compared, and their relative error
 
 
 def _delaunay(n: int) -> csr_array:
@@ -117,8 +123,40 @@ class RoadCase:
         """RoutingKit's, by the same order."""
         return _hierarchy(self)()
 
+    @cached_property
+    def passing(self) -> torch.Tensor:
+        """What passes vertices of 1 from some sources to all."""
+        return self._passing(self.spread(_SOURCES))
+
+    @cached_property
+    def passing_of_all(self) -> torch.Tensor:
+        """What passes vertices of 1 from all to all."""
+        return self._passing(torch.arange(self.n))
+
+    def _passing(self, sources: torch.Tensor) -> torch.Tensor:
+        """Return what passes the first vertices of 1 from each source to all, by the loads of
+        edges, whose total distance is that of closeness.
+        """
+        edges, close = self.on_cpu.by_source, closeness(self.graph, weighted=True, improved=False)
+        loads = edge_betweenness(self.graph, weighted=True, sources=sources)
+        loads *= ((self.n - 1) / close[sources]).sum() / (loads @ edges.weights.double())
+        ends = len(sources) - torch.bincount(sources, minlength=self.n)  # of what arrives
+        return (torch.bincount(edges.vertices, loads) - ends)[:_LOADS]
+
+    @cached_property
+    def travelled(self) -> torch.Tensor:
+        """The total distance of 1 from each zone to each other, by rows."""
+        found = _prepared(self, self.zones, self.zones)()
+        return torch.sum(found, dtype=torch.float64)[None].cpu()
+
+    @property
+    def zones(self) -> torch.Tensor:
+        """The vertices between which demand travels."""
+        return self.spread(_ZONES)
+
     def spread(self, count: int) -> torch.Tensor:
-        """Return `count` vertices, of which the first is 0."""
+        """Return `count` vertices, or all if there are fewer, of which the first is 0."""
+        count = min(count, self.n)
         return torch.arange(count) * self.n // count
 
     def pairs(self) -> torch.Tensor:
@@ -156,24 +194,30 @@ class RoadCall(NamedTuple):
 
     Attributes:
         make: returns what is timed.
-        expected: returns by SciPy's row what the first results are. A phase has none: the rows that
-            follow from it are compared.
+        expected: returns what the first results are, by SciPy's row, or for loads by distances. A
+            phase has none: the rows that follow from it are compared.
         distances: returns how many it finds of n vertices.
         series: of rows, what the calls of each number of them have in common; else "".
+        rounded: whether it adds up loads, which are rounded.
     """
 
     make: Callable[[RoadCase], _Work]
     expected: Callable[[RoadCase], torch.Tensor] = lambda case: torch.empty(0)
     distances: Callable[[int], int] = lambda n: 0
     series: str = ""
+    rounded: bool = False
 
     def on(self, case: RoadCase) -> SolveCall:
         """Return the call of a case: of its results, it returns the first ones."""
-        work, count = self.make(case), len(self.expected(case))
+        work, expected = self.make(case), self.expected(case)
 
         def call() -> tuple[torch.Tensor, None]:
             result = work()
-            return torch.as_tensor(result[:count] if count else []), None
+            found = torch.as_tensor(result[: len(expected)] if len(expected) else [])
+            if self.rounded:
+                error = (found - expected).abs()
+                found = expected.where(error < _ROUNDING * (expected + case.n), found.to(expected))
+            return found, None
 
         return call
 
@@ -194,16 +238,16 @@ def _rows(
     return {f"{counted(count, 'row')}, {series}": call(count) for count in counts}
 
 
-def _table(make: Callable[..., _Work]) -> RoadCall:
-    """Return the call of distances between 500 vertices and 500 others."""
+def _table(make: Callable[..., _Work], rows: int, columns: int) -> RoadCall:
+    """Return the call of distances between some vertices and others."""
 
     def ends(case: RoadCase) -> tuple[torch.Tensor, torch.Tensor]:
-        return case.spread(500), case.n - 1 - case.spread(500)
+        return case.spread(rows), case.n - 1 - case.spread(columns)
 
     return RoadCall(
         lambda case: make(case, *ends(case)),
         lambda case: case.row[None, ends(case)[1]],
-        lambda n: 500 * 500,
+        lambda n: rows * columns,
     )
 
 
@@ -228,15 +272,68 @@ def _nearest(case: RoadCase) -> _Work:
     return lambda: nearest(case.graph, places).distances[0]
 
 
-def _by_scipy(case: RoadCase, sources: torch.Tensor) -> _Work:
-    return partial(dijkstra, case.matrix, indices=sources.numpy())
+def _betweenness(case: RoadCase) -> _Work:
+    sources = case.spread(_SOURCES)
+    call = partial(betweenness, case.graph, weighted=True, normalized=False, sources=sources)
+    # What the estimate adds up, as igraph returns it.
+    scale = (len(sources) - torch.bincount(sources, minlength=case.n)) / (case.n - 1)
+    return lambda: scale * call()
+
+
+def _flows(case: RoadCase) -> _Work:
+    weights = case.on_cpu.by_source.weights.double()
+    call = partial(edge_flows, case.graph, case.zones, case.zones, 1.0)
+    return lambda: (call().over @ weights)[None]
+
+
+def _by_igraph(case: RoadCase) -> _Work:
+    edges, sources = case.matrix.tocoo(), case.spread(_SOURCES).tolist()
+    graph = import_module("igraph").Graph(case.n, np.transpose(edges.coords), directed=True)
+    return partial(graph.betweenness, weights=edges.data.tolist(), sources=sources)
+
+
+def _aequilibrae_graph(case: RoadCase) -> Any:
+    os.environ.setdefault("AEQ_SHOW_PROGRESS", "FALSE")
+    edges, graph = case.matrix.tocoo(), import_module("aequilibrae.paths").Graph()
+    ends = {"a_node": edges.row + 1, "b_node": edges.col + 1}
+    columns = {"link_id": np.arange(edges.nnz) + 1, **ends, "direction": 1, "time": edges.data}
+    graph.network = import_module("pandas").DataFrame(columns)
+    graph.prepare_graph(case.zones.numpy() + 1)
+    graph.set_graph("time")
+    graph.set_blocked_centroid_flows(False)
+    return graph
+
+
+def _table_by_aequilibrae(case: RoadCase) -> _Work:
+    graph = _aequilibrae_graph(case)
+    graph.set_skimming(["time"])
+    return lambda: graph.compute_skims().results.skims.get_matrix("time")
+
+
+def _flows_by_aequilibrae(case: RoadCase) -> _Work:
+    graph, paths = _aequilibrae_graph(case), import_module("aequilibrae.paths")
+    trips = import_module("aequilibrae.matrix").AequilibraeMatrix()
+    loads = paths.AssignmentResults()
+    trips.create_empty(zones=len(case.zones), matrix_names=["trips"])
+    trips.index[:], trips.matrix["trips"][:] = case.zones.numpy() + 1, 1.0
+    trips.computational_view()
+    loads.prepare(graph, trips)
+
+    def run() -> list[float]:
+        paths.allOrNothing("trips", trips, graph, loads).execute()
+        return [loads.get_load_results()["trips_ab"].to_numpy() @ case.matrix.data]
+
+    return run
+
+
+def _by_scipy(case: RoadCase, sources: torch.Tensor, targets: torch.Tensor | None = None) -> _Work:
+    columns = slice(None) if targets is None else targets.numpy()
+    return lambda: dijkstra(case.matrix, indices=sources.numpy())[:, columns]
 
 
 def _by_networkit(case: RoadCase, sources: torch.Tensor) -> _Work:
-    networkit, edges = import_module("networkit"), case.matrix.tocoo()
-    entries = edges.data, (edges.row, edges.col)
-    graph = networkit.GraphFromCoo(entries, case.n, weighted=True, directed=True)
-    search = partial(networkit.distance.SPSP, graph, sources.tolist())
+    distance, graph = import_module("networkit.distance"), networkit_graph(case.matrix)
+    search = partial(distance.SPSP, graph, sources.tolist())
     return lambda: search().run().getDistances(asarray=True)
 
 
@@ -268,6 +365,8 @@ FIRST_CALLS = ("order", "filled graph", "weights", "256 rows, prepared")
 """What the first calls of a process are, each of which needs those before it."""
 ALL_ROWS = "all rows, prepared"
 """The call that only a GPU has the memory for."""
+ALL_SOURCES = "betweenness"
+"""The call that takes longest."""
 PHASES: dict[str, RoadCall] = {
     **{name: RoadCall(partial(partial, order)) for name, order in ORDERS.items()},
     "filled graph": RoadCall(lambda case: partial(filled_graph, case, case.order)),
@@ -293,8 +392,16 @@ CALLS: dict[str, RoadCall] = {
     **_rows("SciPy", _by_scipy, 32),
     **_rows("NetworKit", _by_networkit, 32),
     **_rows("RoutingKit", _by_routingkit, 32),
-    "table 500 x 500": _table(_prepared),
-    "table 500 x 500, RoutingKit": _table(_by_routingkit),
+    "table 500 x 500": _table(_prepared, 500, 500),
+    "table 500 x 500, RoutingKit": _table(_by_routingkit, 500, 500),
+    "table 4,000 x 4,000": _table(_prepared, 4000, 4000),
+    "table 4,000 x 4,000, RoutingKit": _table(_by_routingkit, 4000, 4000),
+    "table 500 x 4,000, SciPy": _table(_by_scipy, 500, 4000),
+    "table 1,000 x 1,000, AequilibraE": RoadCall(
+        _table_by_aequilibrae,
+        lambda case: case.row[None, case.zones],
+        lambda n: _ZONES**2,
+    ),
     "1,000,000 pairs": RoadCall(
         lambda case: partial(paired_distances, case.graph, *case.pairs()),
         lambda case: case.row[case.pairs()[1, :_CHECKED]],
@@ -315,11 +422,33 @@ CALLS: dict[str, RoadCall] = {
         lambda case: (case.row <= case.limit).sum()[None],
         lambda n: n * n,
     ),
+    ALL_SOURCES: RoadCall(
+        lambda case: partial(betweenness, case.graph, weighted=True, normalized=False),
+        lambda case: case.passing_of_all,
+        lambda n: n * n,
+        rounded=True,
+    ),
+    **{
+        f"betweenness, {_SOURCES} sources{other}": RoadCall(
+            make, lambda case: case.passing, lambda n: _SOURCES * n, rounded=True
+        )
+        for other, make in {"": _betweenness, ", igraph": _by_igraph}.items()
+    },
+    **{
+        f"edge flows, {_ZONES:,} zones{other}": RoadCall(
+            make, lambda case: case.travelled, lambda n: _ZONES**2, rounded=True
+        )
+        for other, make in {"": _flows, ", AequilibraE": _flows_by_aequilibrae}.items()
+    },
 }
+LONG = {"Delaunay triangulation": ALL_SOURCES}
+"""The call on a graph that takes more than a minute on a few cores."""
 OTHERS = {
     "SciPy": "scipy",
     "NetworKit": "networkit",
     "RoutingKit": "routingkit_cch",
+    "AequilibraE": "aequilibrae",
+    "igraph": "igraph",
     "METIS": "pymetis",
 }
 """Other projects, and what they are imported by."""
@@ -327,7 +456,7 @@ OTHERS = {
 
 def project_of(name: str) -> str | None:
     """Return the other project whose call this is."""
-    project = name.partition(", ")[2]
+    project = name.rpartition(", ")[2]
     return project if project in OTHERS else None
 
 

@@ -38,19 +38,22 @@ def test_a_call_finds_the_distances(name: str, graph: str, measurer: roads._Road
     assert (outcome.metrics.get("filled_edges", 0) > N) == name.startswith("order")
 
 
-def test_a_wrong_distance_is_found(
-    measurer: roads._RoadsMeasurer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "name", ["closeness", "betweenness", "betweenness, 128 sources", "edge flows, 1,000 zones"]
+)
+def test_a_wrong_value_is_found(
+    name: str, measurer: roads._RoadsMeasurer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = CALLS["closeness"]
-    wrong = right._replace(make=lambda case: _doubled(right.make(case)))
-    monkeypatch.setitem(roads._EVERY, "closeness", wrong)
+    right = CALLS[name]
+    wrong = right._replace(make=lambda case: _too_large(right.make(case)))
+    monkeypatch.setitem(roads._EVERY, name, wrong)
     task = TuningTask("cpu", "solve", "float32", "nonnegative", N)
-    outcome = measurer.screen(task, Point({"call": "closeness", "graph": "roads"}), 60)
+    outcome = measurer.screen(task, Point({"call": name, "graph": "roads"}), 60)
     assert outcome.kind is OutcomeKind.wrong_result
 
 
-def _doubled(work: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
-    return lambda: 2 * work()
+def _too_large(work: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
+    return lambda: 1.0001 * work()
 
 
 def test_the_first_calls_of_a_process_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
