@@ -49,7 +49,7 @@ def build_parser() -> Parser:
         report = reports.add_parser(name, help=summary, description=f"{summary}.")
         if name == "jobs":
             report.add_argument(
-                "--roads", type=Path, metavar="FILE", help="a road network, for the jobs of a CPU"
+                "--roads", type=Path, metavar="FILE", help="a road network; needed to measure"
             )
             report.add_argument(
                 "--render-only", action="store_true", help="measure nothing: show the rows"

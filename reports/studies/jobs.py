@@ -11,6 +11,8 @@ import argparse
 import csv
 import datetime
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +22,7 @@ from scipy.sparse import csgraph, csr_array
 
 import tri_apsp
 from reports.studies import plots
+from reports.studies.calls import networkit_graph
 from reports.studies.markdown import table, write_page
 from reports.studies.rows import read_csv
 from reports.studies.study import StudyRow
@@ -28,6 +31,7 @@ from tri_apsp.console.machine import versions_line
 from tri_apsp.console.output import duration
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError
+from tri_apsp.messages import remedy_of_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     and write the table into both pages.
 
     Raises:
-        InputError: a CPU has no road network for its jobs.
+        InputError: there is no road network for the jobs, or NetworKit is not installed.
     """
     if not args.render_only:
         _measure(args.roads)
@@ -110,7 +114,7 @@ def _molecules(count: int) -> tuple[torch.Tensor, torch.Tensor, list[csr_array]]
     return torch.from_numpy(adjacency), torch.from_numpy(sizes), matrices
 
 
-def _gpu_jobs(device: torch.device) -> Iterator[_Job]:
+def _gpu_jobs(device: torch.device, roads: csr_array) -> Iterator[_Job]:
     made = torch.Generator().manual_seed(1)
     dense = torch.rand(8192, 8192, generator=made).fill_diagonal_(0).to(device)
     yield _Job(
@@ -144,9 +148,10 @@ def _gpu_jobs(device: torch.device) -> Iterator[_Job]:
         lambda: tri_apsp.hops(on_gpu, sources.tolist()),
         lambda: csgraph.dijkstra(graph, unweighted=True, indices=sources),
     )
+    yield _betweenness(device, roads)
 
 
-def _cpu_jobs(roads: Path) -> Iterator[_Job]:
+def _cpu_jobs(device: torch.device, roads: csr_array) -> Iterator[_Job]:
     import networkx as nx
 
     dense = _random_weights(2048, 1.0, 1000, torch.float32)
@@ -163,15 +168,14 @@ def _cpu_jobs(roads: Path) -> Iterator[_Job]:
         lambda: tri_apsp.shortest_paths(dense, predecessors=True).distances,
         lambda: csgraph.floyd_warshall(as_array, return_predecessors=True)[0],
     )
-    network = tri_apsp.read_sparse_graph(roads)
-    weights = _road_weights(network)
-    sources = np.linspace(0, network.n - 1, 128).astype(int)
+    sources = np.linspace(0, roads.shape[0] - 1, 128).astype(int)
     yield _Job(
-        f"128 rows of a road network, {network.n:,} vertices",
+        f"128 rows of a road network, {roads.shape[0]:,} vertices",
         "SciPy's dijkstra",
-        lambda: tri_apsp.shortest_paths(weights, sources=sources.tolist()).distances,
-        lambda: csgraph.dijkstra(weights, indices=sources),
+        lambda: tri_apsp.shortest_paths(roads, sources=sources.tolist()).distances,
+        lambda: csgraph.dijkstra(roads, indices=sources),
     )
+    yield _betweenness(device, roads)
     nx.config.cache_converted_graphs = False
     graph = nx.gnm_random_graph(500, 5000, seed=1)
     yield _Job(
@@ -179,6 +183,21 @@ def _cpu_jobs(roads: Path) -> Iterator[_Job]:
         "NetworkX",
         lambda: nx.floyd_warshall(graph, backend="tri_apsp"),  # with the conversion
         lambda: nx.floyd_warshall(graph, backend="networkx"),
+    )
+
+
+def _betweenness(device: torch.device, roads: csr_array, count: int = 20_000) -> _Job:
+    """Return the job of the betweenness of a connected part of a road network."""
+    near = csgraph.breadth_first_order(roads, 0, return_predecessors=False)[:count]
+    part = roads[near][:, near]
+    graph, centrality = networkit_graph(part), import_module("networkit.centrality")
+    return _Job(
+        f"betweenness of {len(near):,} vertices of a road network, all sources",
+        "NetworKit",
+        lambda: tri_apsp.betweenness(
+            tri_apsp.prepare(part, device=device), weighted=True, normalized=False
+        ),
+        lambda: centrality.Betweenness(graph).run().scores(),
     )
 
 
@@ -201,15 +220,15 @@ def _padded(results: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
 
 def _measure(roads: Path | None) -> None:
     """Replace the rows of this machine."""
-    device = resolve("auto")
-    if device.type == "cuda":
-        jobs = _gpu_jobs(device)
-    elif roads is not None:
-        jobs = _cpu_jobs(roads)
-    else:
-        raise InputError("--roads must name a road network on a CPU, but is missing; add it.")
-    rows = []
-    for job in jobs:
+    if roads is None:
+        raise InputError("--roads must name a road network, but is missing; add it.")
+    if find_spec("networkit") is None:
+        raise InputError(
+            f"jobs need NetworKit, but it is not installed; {remedy_of_extra('peers')}."
+        )
+    device, rows = resolve("auto"), []
+    jobs = _gpu_jobs if device.type == "cuda" else _cpu_jobs
+    for job in jobs(device, _road_weights(tri_apsp.read_sparse_graph(roads))):
         job.ours()  # compiles
         ours, ours_seconds, _ = timed_again(job.ours, device)
         theirs, theirs_seconds = timed(job.theirs, device)
