@@ -137,12 +137,23 @@ def grid(side: int) -> Graph:
     return Graph(side**2, edges, np.random.default_rng(side).integers(1, 9, len(edges)), False)
 
 
+def streets(side: int) -> Graph:
+    """A street grid whose weights tie often, and of which some streets are one-way."""
+    rng, edges = np.random.default_rng(side), grid(side).edges
+    back = edges[rng.random(len(edges)) < 0.6, ::-1]
+    edges = np.concatenate([edges, back])
+    return Graph(side**2, edges, rng.integers(1, 4, len(edges)))
+
+
 NO_EDGES = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
 GRAPHS = {
     "directed": random(50, 200),
     "undirected": random(50, 90, directed=False),
     "strongly connected": random(40, 300),
     "grid": grid(7),
+    "one-way streets": streets(7),
+    "ties": random(40, 120, high=4),
+    "undirected ties": random(40, 70, high=4, directed=False),
     "fractions": random(50, 150, floats=True),
     "undirected fractions": random(40, 70, directed=False, floats=True),
     "negative": negative(50, 150),
