@@ -49,16 +49,15 @@ def printed(script: str, *arguments: str, **variables: str) -> str:
     return found.stdout
 
 
-# Prints the number of threads of each pool that a solve asks for; a solve on one thread asks for
-# none.
+# Prints the number of threads that a solve asks for; a solve on one thread asks for none.
 POOLS = """
 import os, sys
 if sys.argv[1] == "pinned":
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 import torch, tri_apsp
 from tri_apsp.engines import cpu_tasks
-found, pool = [], cpu_tasks._pool
-cpu_tasks._pool = lambda process, threads: found.append(threads) or pool(process, threads)
+found, submit = [], cpu_tasks._Threads.submit
+cpu_tasks._Threads.submit = lambda own, work, times: found.append(times) or submit(own, work, times)
 tri_apsp.shortest_paths(torch.rand(128, 128))
 assert not found
 tri_apsp.shortest_paths(torch.rand(512, 512))

@@ -2,8 +2,8 @@
 
 import os
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from functools import lru_cache
 from queue import SimpleQueue
 from typing import Any
@@ -22,15 +22,11 @@ CpuTask = tuple[Any, ...]
 disjoint memory, or the same values.
 """
 
-# Fewer operations than this run on one thread: they take 0.1 ms, and submitting four tasks to
-# threads takes 0.07 ms.
+# Fewer operations than this run on one thread: they take 0.1 ms, and waking threads 0.05 ms.
 _SHARED_WORK = 1 << 22
-# Tasks are submitted in parts of at least _PART_WORK operations, since submitting a part takes 35
-# us whatever its size; but in at least _PARTS parts per thread, so that the threads finish at about
-# the same time.
-_PART_WORK, _PARTS = 1 << 23, 4
-# Sums of all groups of tasks, beyond those of one group per thread.
-_SUM_VALUES = 1 << 25
+# The most groups of tasks with sums of their own, per thread, so that the threads finish at about
+# the same time; and the most values of the sums of all groups, beyond those of one per thread.
+_PARTS, _SUM_VALUES = 4, 1 << 25
 # The time of reading a value from memory, in min-plus operations.
 _READ = 8
 # The least and the most values of a task of a pass; each thread has two tasks if it can. On 32
@@ -75,12 +71,30 @@ def thread_count() -> int:
     return torch.get_num_threads()
 
 
-@lru_cache(maxsize=4)
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Return the threads of this process. A forked child, such as a data loader's worker, must not
-    use those of its parent.
+class _Threads:
+    """Threads that wait for work, as long as the process lasts. Their queue has a lock in C: one in
+    Python, as that of an executor, may stay locked if an interrupt comes while it changes.
     """
-    return ThreadPoolExecutor(threads, thread_name_prefix=f"tri_apsp-{process}")
+
+    def __init__(self) -> None:
+        self._waiting, self._started = SimpleQueue[Callable[[], None]](), 0
+
+    def submit(self, work: Callable[[], None], times: int) -> None:
+        """Let as many threads do some work, which raises nothing."""
+        while self._started < times:
+            start_new_thread(self._serve, ())
+            self._started += 1
+        for _ in range(times):
+            self._waiting.put(work)
+
+    def _serve(self) -> None:
+        while True:
+            self._waiting.get()()
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> _Threads:  # a forked child has none of its parent's
+    return _Threads()
 
 
 def is_shared(work: int, threads: int) -> bool:
@@ -94,24 +108,27 @@ def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, thre
     `work` is the number of min-plus operations of all tasks, or of other operations that take as
     long.
     """
+    stop, left = np.zeros(1, np.bool_), iter(tasks)  # which the threads share
     if not is_shared(work, threads):
-        _run_each(kernel, tasks)
+        _run_each(kernel, left, stop)
         return
-    pool = _pool(os.getpid(), threads)
-    together = max(1, min(len(tasks) * _PART_WORK // work, len(tasks) // (_PARTS * threads)))
-    parts = (tasks[first : first + together] for first in range(0, len(tasks), together))
-    stop = np.zeros(1, np.bool_)
-    running = [pool.submit(_run_each, kernel, part, stop) for part in parts]
+    ended, count = SimpleQueue[BaseException | None](), min(threads, len(tasks))
+
+    def run() -> None:
+        error = None
+        try:
+            _run_each(kernel, left, stop)
+        except BaseException as raised:
+            error = raised
+        ended.put(error)
+
     try:
-        ended = SimpleQueue[Future[None]]()  # in C, see run_apart
-        for task in running:
-            task.add_done_callback(ended.put)
-        for _ in running:
-            ended.get().result()
-    finally:  # an interrupt must leave no part in the queue, nor run the rest of one
+        _threads(os.getpid()).submit(run, count)
+        for _ in range(count):
+            if error := ended.get():
+                raise error
+    finally:  # an interrupt ends the others after their tasks
         stop[0] = True
-        for task in running:
-            task.cancel()
 
 
 def run_sums(
@@ -165,9 +182,9 @@ def _pass_threads() -> int:
     return min(_PASS_THREADS, thread_count())
 
 
-def _run_each(kernel: Callable[..., None], tasks: list[CpuTask], stop: Array | None = None) -> None:
+def _run_each(kernel: Callable[..., None], tasks: Iterable[CpuTask], stop: Array) -> None:
     for arguments in tasks:
-        if stop is not None and stop[0]:
+        if stop[0]:
             return
         kernel(*arguments)
 
