@@ -342,11 +342,8 @@ class CpuSweeps(Sweeps):
         from tri_apsp.kernels.cpu import flows as kernels
         from tri_apsp.kernels.cpu.sweeps import MANY, lanes_of
 
-        tree, asked, order = (
-            self.elimination.tree,
-            demand.numpy(),
-            np.argsort(starts, kind="stable"),
-        )
+        tree, order = self.elimination.tree, np.argsort(starts, kind="stable")
+        asked = demand.numpy()
         lanes, (weights, paths) = lanes_of(asked.dtype, MANY), counts.of_lanes(demand.dtype)
         up, down = (weights[0], paths[0]), (tree.depths[tree.ancestors], weights[1], paths[1])
         lost, is_whole = np.zeros(len(starts)), np.ones(1, np.bool_)

@@ -443,7 +443,7 @@ class GpuSweeps(Sweeps):
             values = torch.cat((weights[1][walk.edges], paths[1][walk.edges]), 1)
             positions = torch.from_numpy(starts[order]).to(device)
             if demand.shape[1] > 1:
-                demand = demand[:, torch.from_numpy(order).to(device)]
+                demand = demand[:, torch.from_numpy(order).to(device)].contiguous()
             asked = demand.expand(-1, lanes)
             sums = torch.zeros(2 * walk.records + tree.n, dtype=torch.float64, device=device)
             through, over = sums.new_zeros(tree.n), sums.new_zeros(tree.edges)
