@@ -283,7 +283,7 @@ def _betweenness(case: RoadCase) -> _Work:
 def _flows(case: RoadCase) -> _Work:
     weights = case.on_cpu.by_source.weights.double()
     call = partial(edge_flows, case.graph, case.zones, case.zones, 1.0)
-    return lambda: (call().over @ weights)[None]
+    return lambda: (call().loads @ weights)[None]
 
 
 def _by_igraph(case: RoadCase) -> _Work:

@@ -39,7 +39,7 @@ def eliminated(graph: SparseGraph) -> Elimination:
 
 
 def assert_same(found: Any, expected: Any, name: str) -> None:
-    for field in ("through", "over"):
+    for field in ("through", "loads"):
         x, y = getattr(found, field).numpy(), getattr(expected, field).numpy()
         np.testing.assert_allclose(x, y, rtol=2e-6, atol=0, err_msg=f"{field} of {name}")
 

@@ -108,7 +108,7 @@ def test_no_vertices_or_edges(order: str) -> None:
         assert tri_apsp.edge_betweenness(graph, weighted=True).tolist() == []
         found = tri_apsp.edge_flows(graph, range(n), range(n), 2.0)
         assert found.unserved.tolist() == [2 * (n - 1)] * n
-        assert len(found.over) == 0
+        assert len(found.loads) == 0
 
 
 def expected_flows(
@@ -140,10 +140,10 @@ def test_flows(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     over, unserved = expected_flows(network, sources, targets, demand)
     for graph in both_methods(network, dtype):
         found = tri_apsp.edge_flows(graph, sources, targets, demand)
-        assert of_edges(graph, found.over) == pytest.approx(over, rel=1e-12)
+        assert of_edges(graph, found.loads) == pytest.approx(over, rel=1e-12)
         np.testing.assert_allclose(found.unserved, unserved, rtol=1e-12, atol=1e-14)
         out, into = np.zeros(30), np.zeros(30)
-        for (u, v), value in of_edges(graph, found.over).items():
+        for (u, v), value in of_edges(graph, found.loads).items():
             out[u] += value
             into[v] += value
         own = [demand[i, j] for i, s in enumerate(sources) for j, t in enumerate(targets) if s == t]
@@ -159,7 +159,7 @@ def test_forms_of_demand() -> None:
     for graph in both_methods(ties(7), torch.float64):
 
         def over(values: object, graph: tri_apsp.SparseGraph = graph) -> torch.Tensor:
-            return tri_apsp.edge_flows(graph, *ends, values).over
+            return tri_apsp.edge_flows(graph, *ends, values).loads
 
         expected = over(demand)
         for form in (
@@ -326,7 +326,7 @@ def test_counts_beyond_the_lanes(
     sweeps = graph.sweeps
     assert isinstance(sweeps, CpuSweeps)
     assert sweeps._flow_lanes == lanes
-    for edge, value in of_edges(graph, found.over).items():
+    for edge, value in of_edges(graph, found.loads).items():
         exact = float(expected[edge])
         assert abs(value - exact) <= 1e-6 * exact
     assert found.unserved.tolist() == [0]
@@ -351,7 +351,7 @@ def test_distances_beyond_single_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = scipy.sparse.coo_array((edges[:, 2], (edges[:, 0], edges[:, 1])), (5, 5))
     graph = tri_apsp.prepare(weights, order=range(5))
     found = tri_apsp.edge_flows(graph, [0], [4], 1.0)
-    assert of_edges(graph, found.over) == {(0, 1): 1, (0, 2): 0, (1, 3): 1, (2, 3): 0, (3, 4): 1}
+    assert of_edges(graph, found.loads) == {(0, 1): 1, (0, 2): 0, (1, 3): 1, (2, 3): 0, (3, 4): 1}
     assert found.through.tolist() == [0, 1, 0, 1, 0]
 
 
@@ -365,7 +365,7 @@ def test_too_many_paths() -> None:
         tri_apsp.edge_flows(tri_apsp.prepare(weights, order="none"), [0], [3300], 1)
     # By elimination, paths of weight w count 2^(-rate w).
     graph = tri_apsp.prepare(weights, order=range(3301))
-    loads = of_edges(graph, tri_apsp.edge_flows(graph, [0], range(3301), 1).over)
+    loads = of_edges(graph, tri_apsp.edge_flows(graph, [0], range(3301), 1).loads)
     for first in range(0, 3300, 3):
         beyond = (3301 - (first + 3)) / 2  # over each middle
         assert loads[first, first + 1] == pytest.approx(1 + beyond)
@@ -414,7 +414,7 @@ def test_a_heavy_edge_changes_no_tie() -> None:
 def test_an_unrelated_edge_leaves_integers_exact() -> None:
     edges = {(0, 1): 2**20 + 1, (1, 2): 2**20 + 1, (0, 2): 2**21 + 1, (8, 9): 2**50}
     for graph in by_both(edges, torch.int64, 10, range(10)):
-        assert tri_apsp.edge_flows(graph, [0], [2], 1).over.tolist() == [0, 1, 0, 0]
+        assert tri_apsp.edge_flows(graph, [0], [2], 1).loads.tolist() == [0, 1, 0, 0]
 
 
 def test_small_floats_are_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,7 +422,7 @@ def test_small_floats_are_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     unit = 2.0**-21
     edges = {(0, 1): unit, (0, 2): unit, (1, 3): unit, (2, 3): unit + 2.0**-59, (3, 4): unit}
     for graph in by_both(edges, torch.float64, 5, range(5)):
-        assert tri_apsp.edge_flows(graph, [0], [4], 1).over.tolist() == [1, 0, 1, 0, 1]
+        assert tri_apsp.edge_flows(graph, [0], [4], 1).loads.tolist() == [1, 0, 1, 0, 1]
 
 
 def test_demand_that_is_served_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,7 +439,7 @@ def test_many_paths_elsewhere() -> None:
     edges = diamonds(1100) | {(3301, 3302): 10**6}
     order = [*range(1, 3300), 0, 3300, 3301, 3302]
     for graph in by_both(edges, torch.int32, 3303, order):
-        assert of_edges(graph, tri_apsp.edge_flows(graph, [3301], [3302], 1).over)[3301, 3302] == 1
+        assert of_edges(graph, tri_apsp.edge_flows(graph, [3301], [3302], 1).loads)[3301, 3302] == 1
 
 
 def test_a_source_without_paths_after_many_paths() -> None:
@@ -447,10 +447,10 @@ def test_a_source_without_paths_after_many_paths() -> None:
     tri_apsp.edge_flows(graph, [0], range(3301), 1)
     found = tri_apsp.edge_flows(graph, [3300], [0], 1)
     assert found.unserved.tolist() == [1]
-    assert not found.over.any()
+    assert not found.loads.any()
 
 
 def test_little_demand_over_many_paths() -> None:
     for graph in by_both(diamonds(130), torch.int32, 391, range(391)):
-        loads = tri_apsp.edge_flows(graph, [0], [390], 1e-300).over
+        loads = tri_apsp.edge_flows(graph, [0], [390], 1e-300).loads
         torch.testing.assert_close(loads, torch.full_like(loads, 5e-301), rtol=1e-6, atol=0)

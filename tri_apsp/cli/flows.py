@@ -64,11 +64,11 @@ def run(args: argparse.Namespace) -> None:
     found, seconds = problem.timed(call, first=partial(call, progress=not args.json))
     if args.through is not None:
         write_vertex_values(found.through, args.through, "through", problem.labels)
-    lines = partial(edge_lines, found.over, "load", graph.by_source, problem.labels)
-    if not problem.write_or_print(found.over, "load", lines):
+    lines = partial(edge_lines, found.loads, "load", graph.by_source, problem.labels)
+    if not problem.write_or_print(found.loads, "load", lines):
         return
     unserved = float(found.unserved.sum())
-    largest = found.over.max().item() if graph.edges else None
+    largest = found.loads.max().item() if graph.edges else None
     facts = {"demand": total, "unserved": unserved, "largest": largest, "seconds": seconds}
     problem.show(
         {**problem.place, **facts},

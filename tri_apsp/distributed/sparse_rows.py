@@ -548,7 +548,7 @@ def edge_flows(
         >>> # One process; those that torchrun starts call dist.init_process_group().
         >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
         >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
-        >>> distributed.edge_flows(graph, [0, 1], [2], [[5.0], [1.0]]).over
+        >>> distributed.edge_flows(graph, [0, 1], [2], [[5.0], [1.0]]).loads
         tensor([5., 0., 0., 6., 0.], dtype=torch.float64)
         >>> dist.destroy_process_group()
     """

@@ -149,9 +149,9 @@ class Sweeps(ABC):
             asked = (demand * 2.0**scale).to(dtype)
             found = self._flows(starts, asked, row_of, counts)
             if found is not None:
-                through, over, unserved = found
-                counts.unpack(through, over)
-                parts = through[tree.positions], over, unserved
+                through, loads, unserved = found
+                counts.unpack(through, loads)
+                parts = through[tree.positions], loads, unserved
                 return Flows(*(torch.from_numpy(unit * np.ldexp(x, -scale)) for x in parts))
             self._flow_lanes = min(self._flow_lanes + 1, len(FLOW_LANES) - 1)
         raise DistanceRangeError(TOO_MANY_PATHS)

@@ -41,13 +41,13 @@ class Flows(NamedTuple):
     Attributes:
         through: (n,) of float64, the flow that passes through each vertex, without that of its
             ends.
-        over: (2, filled edges) of float64, the flow over the edges of the graph, upward and
+        loads: (2, filled edges) of float64, the flow over the edges of the graph, upward and
             downward.
         unserved: (sources,) of float64, the demand from each source that has no path.
     """
 
     through: torch.Tensor
-    over: torch.Tensor
+    loads: torch.Tensor
     unserved: torch.Tensor
 
 
@@ -99,11 +99,11 @@ class PathCounts:
             trailing = (lowest & -lowest).bit_length() - 1
             return np.ldexp(self.weights, 156 - exponent - trailing).astype(dtype), counts
 
-    def unpack(self, through: Array, over: Array) -> None:
+    def unpack(self, through: Array, loads: Array) -> None:
         """Turn flows over filled edges (2, edges) into those over edges of the graph, and add what
         passes through the positions below them to `through` (n,).
         """
         from tri_apsp.kernels.cpu.flows import unpack_flows
 
-        unpack_flows(*self._lists, *self.weights, *self.counts, *over, through)
-        over *= self.own
+        unpack_flows(*self._lists, *self.weights, *self.counts, *loads, through)
+        loads *= self.own

@@ -6,11 +6,10 @@ import torch
 
 from tri_apsp.arguments import Vertices, check_flags, sources_of
 from tri_apsp.device import Devices
-from tri_apsp.elimination.flows import Flows
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.progress import progress_bar
-from tri_apsp.sparse.flows import Demand, flows
+from tri_apsp.sparse.flows import Demand, EdgeFlows, flows
 from tri_apsp.sparse.share import Share, on_devices
 
 
@@ -148,7 +147,7 @@ def shared_betweenness(
     if endpoints:
         # What arrives over edges passes or ends; of what starts, none travels to the start itself.
         own = slice(share.of(len(starts)).start, share.of(len(starts)).stop)
-        arrives = torch.bincount(given.by_source.vertices.cpu(), found.over, n)
+        arrives = torch.bincount(given.by_source.vertices.cpu(), found.loads, n)
         values = arrives + torch.bincount(starts[own], n - 1 - found.unserved[own], n)
     if sources is not None:
         values = values * _estimate(n, starts, endpoints=endpoints)
@@ -171,7 +170,7 @@ def shared_edge_betweenness(
     check_flags(weighted=weighted, normalized=normalized, progress=progress)
     given = sparse_graph(graph)
     starts, found = _unit_flows(given, share, sources, weighted=weighted, progress=progress)
-    scale, values = given.n / max(1, len(starts)), found.over
+    scale, values = given.n / max(1, len(starts)), found.loads
     if normalized:
         scale /= max(1, given.n * (given.n - 1))
     if isinstance(given, PreparedGraph) and not given.directed:
@@ -190,7 +189,7 @@ def _both_directions(graph: SparseGraph, values: torch.Tensor) -> torch.Tensor:
 
 def _unit_flows(
     graph: SparseGraph, share: Share, sources: Vertices | None, *, weighted: bool, progress: bool
-) -> tuple[torch.Tensor, Flows]:
+) -> tuple[torch.Tensor, EdgeFlows]:
     """Return the sources, and the flows of 1 from each to each vertex."""
     starts = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
     demand = Demand.same(torch.ones(1).double(), torch.zeros(graph.n).int())

@@ -42,7 +42,7 @@ class EdgeFlows(NamedTuple):
     """What travels along shortest paths, which `edge_flows` returns.
 
     Attributes:
-        over: (edges,) of float64, the load of each edge, in the order of `by_source`.
+        loads: (edges,) of float64, the load of each edge, in the order of `by_source`.
         through: (n,) of float64, what passes through each vertex, without what starts or ends
             there.
         unserved: (sources,) of float64, the demand from each source that has no path.
@@ -55,7 +55,7 @@ class EdgeFlows(NamedTuple):
         tensor([0., 5., 0.], dtype=torch.float64)
     """
 
-    over: torch.Tensor
+    loads: torch.Tensor
     through: torch.Tensor
     unserved: torch.Tensor
 
@@ -118,7 +118,7 @@ def edge_flows(
         >>> graph = torch.tensor([[0, 1, 1, inf], [inf, 0, inf, 1], [inf, inf, 0, 1], [inf] * 4])
         >>> graph = tri_apsp.prepare(graph)
         >>> flows = tri_apsp.edge_flows(graph, [0, 3], [3, 1], [[6, 2], [0, 5]])
-        >>> flows.over, flows.unserved  # edges 0-1, 0-2, 1-3 and 2-3
+        >>> flows.loads, flows.unserved  # edges 0-1, 0-2, 1-3 and 2-3
         (tensor([5., 3., 3., 3.], dtype=torch.float64), tensor([0., 5.], dtype=torch.float64))
     """
     asked = as_values(demand)
@@ -148,8 +148,7 @@ def shared_edge_flows(
     ends = sources_of(targets, given.n, "targets", least=0)
     asked = _demand(demand, len(starts), ends, given)
     with progress_bar(progress and not share.rank) as report:
-        found = flows(given, starts, asked, weighted=True, share=share, report=report)
-    return EdgeFlows(found.over, found.through, found.unserved)
+        return flows(given, starts, asked, weighted=True, share=share, report=report)
 
 
 class Demand(NamedTuple):
@@ -256,9 +255,8 @@ def flows(
     weighted: bool,
     share: Share = WHOLE,
     report: Callable[[float], None] | None = None,
-) -> Flows:
-    """Return the flows of demand from a share of the starts, over the edges in the order of
-    `by_source`; those of all shares add up.
+) -> EdgeFlows:
+    """Return the flows of demand from a share of the starts; those of all shares add up.
 
     Args:
         starts: 1-D of int64 on the CPU.
@@ -267,25 +265,23 @@ def flows(
     """
     engines.choose(graph.device)  # which raises if no kernel can run
     n, own = graph.n, share.of(len(starts))
-    unserved = torch.zeros(len(starts), dtype=torch.float64)
+    through, unserved = (torch.zeros(size, dtype=torch.float64) for size in (n, len(starts)))
     if not len(starts):
-        over = torch.zeros(graph.edges, dtype=torch.float64)
-        return Flows(torch.zeros(n, dtype=torch.float64), over, unserved)
+        return EdgeFlows(torch.zeros(graph.edges, dtype=torch.float64), through, unserved)
     graph, sweeps, distances_from = (_weighted if weighted else _unweighted)(graph, starts)
     graph = graph.to(torch.device("cpu"))
     if sweeps is None:
         step = _VALUES_PER_BLOCK // max(n, demand.per_source)
-        over = torch.zeros(graph.edges, dtype=torch.float64)
+        loads = torch.zeros(graph.edges, dtype=torch.float64)
         places = graph.by_source.vertices.argsort(stable=True).argsort()
     else:
         step = min(_PAIRS_PER_BLOCK // n, _VALUES_PER_BLOCK // demand.per_source)
         if report is not None:
             step = min(step, max(_LEAST_OF_BAR, len(own) // _BLOCKS_OF_BAR))
         tree = sweeps.elimination.tree
-        over = torch.zeros(2 * tree.edges, dtype=torch.float64)
+        loads = torch.zeros(2 * tree.edges, dtype=torch.float64)
         known = graph.weight_indices if isinstance(graph, PreparedGraph) else None
         places = torch.from_numpy(tree.weight_indices_of(graph) if known is None else known)
-    through = torch.zeros(n, dtype=torch.float64)
     for part in share.parts(len(starts), max(1, step)):
         block, asked = starts[part], demand.block(part)
         if sweeps is None:
@@ -293,11 +289,11 @@ def flows(
         else:
             found = sweeps.flows(block, asked, demand.rows)
         through += found.through
-        over += found.over.flatten()
+        loads += found.loads.flatten()
         unserved[part] = found.unserved
         if report is not None:
             report((part.stop - own.start) / len(own))
-    return Flows(through, over[places], unserved)
+    return EdgeFlows(loads[places], through, unserved)
 
 
 DistancesFrom = Callable[[torch.Tensor], torch.Tensor]
