@@ -29,7 +29,7 @@ def test_betweenness(
 ) -> None:
     monkeypatch.setattr("tri_apsp.sparse.flows._VALUES_PER_BLOCK", 1000)  # several blocks
     graph = graph_of(directed=directed, seed=1)
-    weights = tri_apsp.prepare(tri_apsp.from_networkx(graph, dtype=dtype))
+    weights = tri_apsp.prepare(tri_apsp.from_networkx(graph, dtype=dtype), directed=directed)
     for normalized in (True, False):
         for endpoints in (True, False):
             expected = nx.betweenness_centrality(

@@ -40,13 +40,14 @@ def betweenness(
 
     Returns:
         (n,) of float64 on the CPU, as networkx.betweenness_centrality of a directed graph; nan for
-        a vertex that is the only source, without `endpoints`. In an undirected graph, each pair
-        counts in both directions: without `normalized`, halve the result.
+        a vertex that is the only source, without `endpoints`. An undirected graph is one with each
+        edge in both directions, also if `prepare` had directed=False: each pair counts twice. With
+        `normalized` that is the value of NetworkX for the undirected graph, without twice as much.
 
     Raises:
         InputError: as `shortest_paths`; `weighted`, and a weight is not positive, or so small
             beside others that sums of float64 lose it: there may be infinitely many shortest paths.
-        DistanceRangeError: as `shortest_paths`; the number of shortest paths exceeds float64.
+        DistanceRangeError, TooLargeError: as `edge_flows`.
 
     Cost:
         As `edge_flows`.
@@ -96,10 +97,11 @@ def edge_betweenness(
     Returns:
         (edges,) of float64 on the CPU, in the order of `by_source`, as
         networkx.edge_betweenness_centrality of a directed graph. If `prepare` had
-        directed=False, both directions of an edge are summed, and without `normalized` halved.
+        directed=False, as of an undirected graph: each direction of an edge has the sum of both,
+        without `normalized` half of that.
 
     Raises:
-        InputError, DistanceRangeError: as `betweenness`.
+        InputError, DistanceRangeError, TooLargeError: as `betweenness`.
 
     Cost:
         As `edge_flows`.

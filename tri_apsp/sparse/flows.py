@@ -93,6 +93,7 @@ def edge_flows(
         InputError: as `shortest_paths`; a weight that is not positive; demand of another shape,
             negative or not finite, or whose sum exceeds float64.
         DistanceRangeError: as `shortest_paths`; the number of shortest paths exceeds float64.
+        TooLargeError: the sums of the flows, on a CPU those of each thread, do not fit the memory.
 
     Ties:
         Paths are equal where their sums are exactly. Sums of integers below 2^52, and of floats
