@@ -192,7 +192,7 @@ def _betweenness(device: torch.device, roads: csr_array, count: int = 20_000) ->
     part = roads[near][:, near]
     graph, centrality = networkit_graph(part), import_module("networkit.centrality")
     return _Job(
-        f"betweenness of {len(near):,} vertices of a road network, all sources",
+        f"betweenness of a road network, {len(near):,} vertices",
         "NetworKit",
         lambda: tri_apsp.betweenness(
             tri_apsp.prepare(part, device=device), weighted=True, normalized=False

@@ -16,7 +16,7 @@ from tri_apsp.graphs.sparse import sparse_graph
 def test_betweenness_of_a_connected_part() -> None:
     roads = jobs._road_weights(sparse_graph(graphs.generate("roads", 400, seed=0)))
     job = jobs._betweenness(torch.device("cpu"), roads, 250)
-    assert job.name == "betweenness of 250 vertices of a road network, all sources"
+    assert job.name == "betweenness of a road network, 250 vertices"
     ours = jobs._numbers(job.ours())
     assert (ours > 250).any()  # a connected part has vertices that many paths pass
     np.testing.assert_allclose(ours, jobs._numbers(job.theirs()), rtol=1e-6)
