@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import torch
 
@@ -18,6 +18,7 @@ from tri_apsp.deprecated import old_options
 from tri_apsp.device import DeviceName, Devices, resolve
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
+from tri_apsp.elimination.restricted import RestrictedGraph, restricted
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
 from tri_apsp.request import BlockRows, MethodChoice, Place, Request
@@ -46,6 +47,7 @@ __all__ = [
     "NegativeCycle",
     "Plan",
     "PreparedGraph",
+    "RestrictedGraph",
     "Result",
     "RowBlock",
     "SimplePath",
@@ -164,6 +166,7 @@ def select(
     return calls.select(request, read_values=read_values, directed=directed)
 
 
+@overload
 def prepare(
     graph: GraphLike,
     *,
@@ -171,7 +174,34 @@ def prepare(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
     order: str | Sequence[int] | torch.Tensor = "auto",
-) -> PreparedGraph:
+) -> PreparedGraph: ...
+
+
+@overload
+def prepare(
+    graph: GraphLike,
+    *,
+    directed: bool = True,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+    order: str | Sequence[int] | torch.Tensor = "auto",
+    through: Vertices | None = None,
+    turns: Any = None,
+    u_turns: bool = True,
+) -> RestrictedGraph: ...
+
+
+def prepare(
+    graph: GraphLike,
+    *,
+    directed: bool = True,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+    order: str | Sequence[int] | torch.Tensor = "auto",
+    through: Vertices | None = None,
+    turns: Any = None,
+    u_turns: bool = True,
+) -> PreparedGraph | RestrictedGraph:
     """Convert a graph once for many calls of `shortest_paths` and the other functions of sparse
     graphs, and order its vertices for elimination where it has small separators, as road networks,
     grids and meshes have. Rows, tables, pairs and measures then take a small part of the time, also
@@ -186,15 +216,23 @@ def prepare(
             the CPU.
         order: "auto": find an order of elimination, unless the graph has no small separators;
             "none"; or all vertices, in the order in which they are eliminated.
+        through: (n,) of bool: False for zones, at which paths may begin and end, but which they do
+            not pass; two zones that an edge joins still reach each other. None: paths pass through
+            all vertices.
+        turns: rows of (from, via, to, cost): what a path adds that takes the edge from `from` to
+            `via` and then that to `to`; inf forbids it. Others cost nothing. An array, a tensor, a
+            list or a DataFrame, (rows, 4). A path may then pass a vertex twice. None: no turns.
+        u_turns: False: a path must not turn back at once, but where `turns` has a row for it.
 
     Returns:
         The graph; `n`, `edges`, `dtype` and `device` describe it, and printed it says what it is
         good for. It keeps one edge for each pair of vertices, the lightest, and loops only if they
-        are negative.
+        are negative. With `through` or `turns` a RestrictedGraph, which `shortest_paths`,
+        `nearest`, `paired_distances`, `paired_paths`, `accessibility` and `edge_flows` take.
 
     Raises:
         InputError: a graph that breaks a rule of `shortest_paths`; an order that does not name
-            each vertex once.
+            each vertex once; a mask of another shape; a turn that the graph lacks.
         DistanceRangeError: a weight that `dtype` cannot hold.
         TooLargeError: the edges, while they are sorted, do not fit the memory.
 
@@ -216,6 +254,9 @@ def prepare(
     """
     check_flags(directed=directed)
     found = sparse_graph(graph, dtype=dtype, device=None if device is None else resolve(device))
+    if through is not None or turns is not None or u_turns is not True:
+        given = found if directed else found.both_ways()
+        return restricted(given, through, turns, order, u_turns=u_turns)
     is_auto = isinstance(order, str) and order == "auto"
     if isinstance(found, PreparedGraph) and found.tree is not None and is_auto:
         return found if directed or not found.directed else found.both_ways()

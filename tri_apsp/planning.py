@@ -126,6 +126,8 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         result = dataclasses.replace(
             result, targets=request.targets, labels=request.labels, edge_lists=lists
         )
+    if request.restricted is not None:
+        result = request.restricted.result(result)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         return _placed(result, out)

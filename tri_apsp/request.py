@@ -39,6 +39,7 @@ from tri_apsp.arguments import (
 from tri_apsp.configs import Config, MethodName, current_method
 from tri_apsp.device import Devices, resolve_all
 from tri_apsp.dispatch import needs_operation, operation_error
+from tri_apsp.elimination.restricted import RestrictedGraph
 from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
@@ -98,6 +99,7 @@ class Request:
         memory: the bytes that blocks of rows may take on a device; None: what is free.
         checkpoint: where the state of such a solve is kept; None: nowhere.
         name: of the argument that is the graph, for messages.
+        restricted: the graph with zones or turns whose larger graph is solved; None: it has none.
     """
 
     weights: torch.Tensor | None
@@ -120,6 +122,7 @@ class Request:
     memory: int | None
     checkpoint: Checkpoint | None
     name: str
+    restricted: RestrictedGraph | None
 
     @classmethod
     def of(
@@ -165,7 +168,23 @@ class Request:
         kept, budget = _checkpoint_of(checkpoint), None
         if memory is not None:
             budget = byte_count(memory, "memory")
-        labels = None
+        labels = restricted = None
+        if isinstance(graph, RestrictedGraph):
+            if not directed or (predecessors and graph.restriction == "turns"):
+                option = "predecessors=True" if directed else "directed=False"
+                remedy = "call paired_paths" if directed else "give it to prepare"
+                raise InputError(
+                    f"`{option}` does not go with a graph with {graph.restriction}, but is given; "
+                    f"{remedy}."
+                )
+            restricted = graph
+            begins = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
+            sources = graph.starts[begins]
+            if targets is None:
+                targets = torch.arange(graph.n)
+            else:
+                targets = sources_of(targets, graph.n, "targets")
+            graph = graph.inner
         if isinstance(graph, DenseGraph):
             graph, labels = graph.weights, graph.labels
         if isinstance(graph, (str, os.PathLike)):
@@ -280,6 +299,7 @@ class Request:
             memory=budget,
             checkpoint=kept,
             name=name,
+            restricted=restricted,
         )
         if nearest or sources is not None:
             request = request._with_sources(sources, targets)

@@ -121,7 +121,8 @@ def _solve_part(
 def _part(request: Request, device: torch.device, begin: int, end: int) -> Request:
     """Return what a device is asked for: the rows or graphs from `begin` to `end`."""
     own, weights, batch = slice(begin, end), request.weights, request.batch
-    options, changes = request.options, dict[str, Any](devices=(device,), out=None)
+    options = request.options
+    changes = dict[str, Any](devices=(device,), out=None, restricted=None)
     if request.offsets is not None:
         assert weights is not None
         ends = request.offsets[begin : end + 1]

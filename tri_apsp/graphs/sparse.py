@@ -365,6 +365,12 @@ def sparse_graph(
             f"{dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)}; choose one "
             "of these."
         )
+    if what := getattr(graph, "restriction", ""):
+        raise InputError(
+            f"`graph` must have no {what} for this function, but has some; give graph.given, which "
+            "is without, or call shortest_paths, nearest, paired_distances, paired_paths, "
+            "accessibility or edge_flows."
+        )
     if isinstance(graph, SparseGraph):
         given: SparseGraph = graph
         if dtype is not None and dtype != given.dtype:

@@ -9,7 +9,7 @@ from tri_apsp.device import Devices
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.progress import progress_bar
-from tri_apsp.sparse.flows import Demand, EdgeFlows, flows
+from tri_apsp.sparse.flows import Demand, EdgeFlows, check_positive, flows
 from tri_apsp.sparse.share import Share, on_devices
 
 
@@ -194,6 +194,8 @@ def _unit_flows(
 ) -> tuple[torch.Tensor, EdgeFlows]:
     """Return the sources, and the flows of 1 from each to each vertex."""
     starts = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
+    if weighted:
+        check_positive(graph.by_source.weights)
     demand = Demand.same(torch.ones(1).double(), torch.zeros(graph.n).int())
     with progress_bar(progress and not share.rank) as report:
         found = flows(graph, starts, demand, weighted=weighted, share=share, report=report)

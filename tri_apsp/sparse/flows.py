@@ -15,6 +15,7 @@ from tri_apsp.device import Devices
 from tri_apsp.elimination.base import Sweeps
 from tri_apsp.elimination.flows import TOO_MANY_PATHS, Flows
 from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.elimination.restricted import RestrictedGraph, given_graph
 from tri_apsp.engines.cpu_tasks import CpuTask, run_sums
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -130,6 +131,7 @@ def edge_flows(
             given, sources, targets, asked, share, progress=progress
         ),
         lambda one, other: EdgeFlows(*map(torch.add, one, other)),
+        take=given_graph,
     )
 
 
@@ -144,12 +146,46 @@ def shared_edge_flows(
 ) -> EdgeFlows:
     """Return what a share of the sources adds to the flows, which are the sum over all shares."""
     check_flags(progress=progress)
-    given = sparse_graph(graph)
-    starts = sources_of(sources, given.n, least=0)
-    ends = sources_of(targets, given.n, "targets", least=0)
-    asked = _demand(demand, len(starts), ends, given)
+    whole = given_graph(graph)
+    starts = sources_of(sources, whole.n, least=0)
+    ends = sources_of(targets, whole.n, "targets", least=0)
+    if not isinstance(whole, RestrictedGraph):
+        check_positive(whole.by_source.weights)
+        return _flows_of(whole, starts, ends, demand, share, progress=progress)
+    inner = whole.inner
+    if inner.sweeps is None:
+        raise InputError(
+            f"flows of a graph with {whole.restriction} need an order of elimination, but it has "
+            f"none: {inner.reason}; give graph.given, which is without."
+        )
+    check_positive(inner.by_source.weights.cpu()[whole.travels])
+    found = _flows_of(inner, whole.starts[starts], ends, demand, share, progress=progress)
+    loads, through = whole.loads(found.loads, found.through)
+    return EdgeFlows(loads, through, found.unserved)
+
+
+def _flows_of(
+    graph: SparseGraph,
+    starts: torch.Tensor,
+    ends: torch.Tensor,
+    demand: Any,
+    share: Share,
+    *,
+    progress: bool,
+) -> EdgeFlows:
+    asked = _demand(demand, len(starts), ends, graph)
     with progress_bar(progress and not share.rank) as report:
-        return flows(given, starts, asked, weighted=True, share=share, report=report)
+        return flows(graph, starts, asked, weighted=True, share=share, report=report)
+
+
+def check_positive(weights: torch.Tensor) -> None:
+    """Refuse weights that are not positive, for betweenness and flows."""
+    lightest = weights.min().item() if len(weights) else 1
+    if lightest <= 0:
+        raise InputError(
+            "weights must be positive for betweenness and flows, since there may be infinitely "
+            f"many paths along edges of weight 0, but one is {lightest}; add a small weight."
+        )
 
 
 class Demand(NamedTuple):
@@ -257,7 +293,8 @@ def flows(
     share: Share = WHOLE,
     report: Callable[[float], None] | None = None,
 ) -> EdgeFlows:
-    """Return the flows of demand from a share of the starts; those of all shares add up.
+    """Return the flows of demand from a share of the starts, whose weights are positive but for
+    edges on no cycle; those of all shares add up.
 
     Args:
         starts: 1-D of int64 on the CPU.
@@ -317,12 +354,6 @@ def _weighted(
     """Return the graph with weights whose ties are exact where they can be, its sweeps if they take
     less time, and its distances.
     """
-    lightest = graph.by_source.weights.min().item() if graph.edges else 1
-    if lightest <= 0:
-        raise InputError(
-            "weights must be positive for betweenness and flows, since there may be infinitely "
-            f"many paths along edges of weight 0, but one is {lightest}; add a small weight."
-        )
     exact, choice = graph.on_grid, "auto"
     if exact is None:
         # By equal sums: elimination adds up the floats of a path in another order.

@@ -10,8 +10,9 @@ import torch
 
 from tri_apsp.arguments import Vertices, farthest_of, sources_of
 from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.elimination.restricted import RestrictedGraph, given_graph
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph
 from tri_apsp.paths.following import Paths, find_paths, in_order
 from tri_apsp.plan import Options
 from tri_apsp.semirings import no_edge
@@ -111,7 +112,8 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
         [[0, 1, 2], [2, 0, 1]]
     """
     given, starts, ends = _checked(graph, sources, targets)
-    return replace(_paths(given, starts, ends), lists=given.by_source)
+    found = replace(_paths(given, starts, ends), lists=given.by_source)
+    return graph.paths(found) if isinstance(graph, RestrictedGraph) else found
 
 
 def _paths(given: SparseGraph, starts: torch.Tensor, ends: torch.Tensor) -> Paths:
@@ -143,9 +145,12 @@ def _paths(given: SparseGraph, starts: torch.Tensor, ends: torch.Tensor) -> Path
 def _checked(
     graph: GraphLike, sources: Vertices, targets: Vertices
 ) -> tuple[SparseGraph, torch.Tensor, torch.Tensor]:
-    given = sparse_graph(graph)
-    starts = sources_of(sources, given.n, least=0)
-    ends = sources_of(targets, given.n, "targets", least=0)
+    whole = given_graph(graph)
+    starts = sources_of(sources, whole.n, least=0)
+    ends = sources_of(targets, whole.n, "targets", least=0)
+    given = whole.inner if isinstance(whole, RestrictedGraph) else whole
+    if isinstance(whole, RestrictedGraph):
+        starts = whole.starts[starts]
     if len(starts) != len(ends):
         raise InputError(
             f"`targets` must be as many as `sources`, {len(starts)}, but are {len(ends)}; give one "

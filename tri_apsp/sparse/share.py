@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tri_apsp.device import Devices, resolve_all
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -49,14 +49,17 @@ def on_devices(
     device: Devices | None,
     solve: Callable[[SparseGraph, Share], T],
     add: Callable[[T, T], T],
+    *,
+    take: Callable[[Any], Any] = sparse_graph,
 ) -> T:
     """Return what solve(graph on a device, its share) returns for all devices, added in their
     order.
 
     Args:
         device: as for shortest_paths; None: that of the graph.
+        take: returns the graph as solve() takes it.
     """
-    given = sparse_graph(graph)
+    given = take(graph)
     devices = (given.device,) if device is None else resolve_all(device)
     found = run_ranks(
         devices, lambda ranks: solve(given.to(devices[ranks.rank]), Share.of_rank(ranks))

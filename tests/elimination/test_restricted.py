@@ -1,0 +1,224 @@
+"""Zones and turns, against Dijkstra's algorithm on arcs, written plainly."""
+
+import heapq
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.elimination.restricted import RestrictedGraph
+from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+
+Turns = dict[tuple[int, int, int], float]
+
+
+def random_graph(seed: int, n: int = 14, edges: int = 40) -> SparseGraph:
+    """With ties, one-way edges, edges both ways and vertices without edges."""
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, n - 1, (2, edges))
+    ends = np.concatenate((ends, ends[::-1, : edges // 3]), 1)
+    weights = rng.integers(1, 5, ends.shape[1])
+    indices, values = torch.from_numpy(ends), torch.from_numpy(weights).int()
+    return sparse_graph(torch.sparse_coo_tensor(indices, values, (n, n)))
+
+
+def random_turns(graph: SparseGraph, seed: int) -> Turns:
+    """Costs of some turns, of which some are forbidden."""
+    rng, edges = np.random.default_rng(seed), edges_of(graph)
+    pairs = [(u, v, x) for (u, v), (w, x) in itertools.product(edges, edges) if v == w]
+    chosen = rng.permutation(len(pairs))[: len(pairs) // 2]
+    return {pairs[i]: float(rng.choice([1, 2, 5, math.inf])) for i in chosen}
+
+
+def edges_of(graph: SparseGraph) -> dict[tuple[int, int], float]:
+    ends = graph.by_source.owners().tolist(), graph.by_source.vertices.tolist()
+    return dict(zip(zip(*ends, strict=True), graph.by_source.weights.tolist(), strict=True))
+
+
+def walks(
+    graph: SparseGraph, through: list[bool], turns: Turns, source: int, *, u_turns: bool = True
+) -> tuple[dict[int, float], dict[int, list[dict[tuple[int, int], int]]]]:
+    """The distance of each vertex from a source, and the edges of each shortest walk there."""
+    edges, best = edges_of(graph), {}
+    found: dict[tuple[int, int], list[list[tuple[int, int]]]] = defaultdict(list)
+    queue = [(weight, 0, [edge]) for edge, weight in edges.items() if edge[0] == source]
+    tie = itertools.count(1)
+    heapq.heapify(queue)
+    while queue:
+        distance, _, walk = heapq.heappop(queue)
+        u, v = walk[-1]
+        if best.setdefault((u, v), distance) < distance:
+            continue
+        found[u, v].append(walk)
+        if not through[v]:
+            continue
+        for (w, x), weight in edges.items():
+            cost = turns.get((u, v, x), 0 if u_turns or x != u else math.inf)
+            if w == v and cost < math.inf:
+                heapq.heappush(queue, (distance + weight + cost, next(tie), [*walk, (v, x)]))
+    distances = {source: 0.0}
+    paths = defaultdict(list)
+    for (_, v), distance in best.items():
+        distances[v] = min(distance, distances.get(v, math.inf))
+    for (u, v), each in found.items():
+        if v != source and best[u, v] == distances[v]:
+            paths[v] += each
+    return distances, paths
+
+
+def restrictions(graph: SparseGraph, seed: int) -> list[tuple[RestrictedGraph, dict]]:
+    through = (np.random.default_rng(seed).random(graph.n) < 0.6).tolist()
+    turns, free = random_turns(graph, seed), [True] * graph.n
+    rows = [(*turn, cost) for turn, cost in turns.items()]
+    return [
+        (tri_apsp.prepare(graph, through=through), {"through": through, "turns": {}}),
+        (tri_apsp.prepare(graph, turns=rows), {"through": free, "turns": turns}),
+        (
+            tri_apsp.prepare(graph, turns=np.array(rows), u_turns=False),
+            {"through": free, "turns": turns, "u_turns": False},
+        ),
+        (
+            tri_apsp.prepare(graph, u_turns=False, order="none"),
+            {"through": free, "turns": {}, "u_turns": False},
+        ),
+    ]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float64])
+@pytest.mark.parametrize("seed", range(4))
+def test_distances_and_paths(seed: int, dtype: torch.dtype) -> None:
+    graph = sparse_graph(random_graph(seed), dtype=dtype)
+    none = tri_apsp.no_edge(dtype)
+    for restricted, rules in restrictions(graph, seed):
+        assert (restricted.n, restricted.edges, restricted.dtype) == (graph.n, graph.edges, dtype)
+        every = [walks(graph, **rules, source=s) for s in range(graph.n)]
+        expected = torch.tensor(
+            [[d.get(t, none) for t in range(graph.n)] for d, _ in every], dtype=dtype
+        )
+        assert torch.equal(tri_apsp.shortest_paths(restricted).distances, expected)
+        chosen, ends = [3, 0, 3], [7, 3, 12, 7]
+        some = tri_apsp.shortest_paths(restricted, sources=chosen, targets=ends)
+        assert torch.equal(some.distances, expected[chosen][:, ends])
+        assert (some.sources.tolist(), some.targets.tolist()) == (chosen, ends)
+        pairs = np.stack(np.meshgrid(range(graph.n), range(graph.n))).reshape(2, -1)
+        found = tri_apsp.paired_distances(restricted, *pairs)
+        assert torch.equal(found, expected[tuple(torch.from_numpy(pairs))])
+        near = tri_apsp.nearest(restricted, [2, 5])
+        assert torch.equal(near.distances[0], expected[[2, 5]].amin(0))
+        for v, source in enumerate(near.nearest.tolist()):
+            assert expected[:, v][source] == near.distances[0, v] if source >= 0 else True
+        limits = [2.0, 6.0]
+        values = np.arange(1.0, graph.n + 1)
+        within = [(expected <= limit).double() for limit in limits]
+        reached = tri_apsp.accessibility(restricted, limits, values)
+        assert torch.equal(reached, torch.stack([x @ torch.from_numpy(values) for x in within]))
+        to = tri_apsp.accessibility(restricted, limits, values, to_vertex=True)
+        assert torch.equal(to, torch.stack([torch.from_numpy(values) @ x for x in within]))
+        paths = tri_apsp.paired_paths(restricted, *pairs)
+        numbers = list(edges_of(graph))
+        for i, (s, t) in enumerate(pairs.T.tolist()):
+            own = paths.edges[paths.edge_offsets[i] : paths.edge_offsets[i + 1]].tolist()
+            if s == t:
+                assert paths[i].tolist() == [s]
+            else:
+                every_walk = every[s][1].get(t, [])
+                walk = [numbers[e] for e in own]
+                assert walk in every_walk if every_walk else not len(paths[i])
+                assert paths[i].tolist() == ([s] + [v for _, v in walk] if walk else [])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_flows(seed: int) -> None:
+    graph = random_graph(seed)
+    rng = np.random.default_rng(seed)
+    demand = rng.integers(0, 4, (graph.n, graph.n)).astype(float)
+    for restricted, rules in restrictions(graph, seed)[:3]:
+        loads, through = dict.fromkeys(edges_of(graph), 0.0), np.zeros(graph.n)
+        unserved = np.zeros(graph.n)
+        for s in range(graph.n):
+            _, paths = walks(graph, **rules, source=s)
+            for t in range(graph.n):
+                if s == t:
+                    continue
+                unserved[s] += 0 if paths.get(t) else demand[s, t]
+                for walk in paths.get(t, []):
+                    for edge in walk:
+                        loads[edge] += demand[s, t] / len(paths[t])
+                    for _, v in walk[:-1]:
+                        through[v] += demand[s, t] / len(paths[t])
+        found = tri_apsp.edge_flows(restricted, range(graph.n), range(graph.n), demand)
+        np.testing.assert_allclose(found.loads, [*loads.values()], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found.through, through, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found.unserved, unserved, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_other_weights(seed: int) -> None:
+    """Also with a closed edge, and on another device."""
+    graph = random_graph(seed)
+    weights = torch.randint(1, 9, (graph.edges,), dtype=torch.int32)
+    weights[seed] = tri_apsp.no_edge(torch.int32)
+    other = tri_apsp.prepare(graph).with_weights(weights)
+    for restricted, rules in restrictions(graph, seed):
+        heavy = restricted.with_weights(weights).to(torch.device("cpu"))
+        found = tri_apsp.shortest_paths(heavy, sources=[0, 4]).distances.tolist()
+        open_turns = {
+            turn: cost
+            for turn, cost in rules["turns"].items()
+            if turn[:2] in edges_of(other) and turn[1:] in edges_of(other)
+        }
+        for row, source in zip(found, (0, 4), strict=True):
+            distances, _ = walks(other, **rules | {"turns": open_turns}, source=source)
+            assert row == [distances.get(t, tri_apsp.no_edge(torch.int32)) for t in range(graph.n)]
+
+
+def test_predecessors_of_zones() -> None:
+    graph = random_graph(1)
+    restricted = restrictions(graph, 1)[0][0]
+    result = tri_apsp.shortest_paths(restricted, sources=[4, 1], predecessors=True)
+    assert result.predecessors.shape == (2, graph.n)
+    edges = edges_of(graph)
+    for i, s in enumerate((4, 1)):
+        for t in range(graph.n):
+            path = result.path(s, t)
+            if result.distances[i, t] == tri_apsp.no_edge(torch.int32):
+                assert path == []
+            else:
+                weight = sum(edges[pair] for pair in itertools.pairwise(path))
+                assert weight == result.distances[i, t]
+
+
+def test_what_is_refused() -> None:
+    graph = random_graph(0)
+    zones, turns = (x[0] for x in restrictions(graph, 0)[:2])
+    for call in (tri_apsp.closeness, tri_apsp.betweenness, tri_apsp.hops, tri_apsp.prepare):
+        with pytest.raises(InputError, match="`graph` must have no zones for this function"):
+            call(zones)
+    with pytest.raises(InputError, match="`predecessors=True` does not go with a graph with turns"):
+        tri_apsp.shortest_paths(turns, predecessors=True)
+    with pytest.raises(InputError, match="`directed=False` does not go with a graph with zones"):
+        tri_apsp.shortest_paths(zones, directed=False)
+    u, v = next(iter(edges_of(graph)))
+    x = next(b for a, b in edges_of(graph) if a == v)
+    cases = [
+        ({"through": [True]}, InputError, "`through` must be"),
+        ({"through": [True] * 14, "u_turns": False}, InputError, "must be given apart"),
+        ({"turns": [[0, 1, 2]]}, InputTypeError, "rows of four numbers"),
+        ({"turns": [[13, 0, 1, 1]]}, InputError, "the graph lacks one of those from 13 to 0"),
+        ({"turns": [[u, v, 99, 1]]}, InputError, r"must be in \[0, 14\), but one is 99"),
+        ({"turns": [[u, v, x, 1.5]]}, InputError, "fit the dtype of the weights, but one is 1.5"),
+        ({"turns": [[u, v, x, math.nan]]}, InputError, "but one is nan"),
+        ({"turns": [[u, v, x, 1], [u, v, x, 2]]}, InputError, "each turn once"),
+        ({"turns": [], "order": range(14)}, InputError, 'order="auto"'),
+    ]
+    for options, kind, message in cases:
+        with pytest.raises(kind, match=message):
+            tri_apsp.prepare(graph, **options)
+    unordered = tri_apsp.prepare(graph, u_turns=False, order="none")
+    with pytest.raises(InputError, match="need an order of elimination"):
+        tri_apsp.edge_flows(unordered, [0], [1], 1)

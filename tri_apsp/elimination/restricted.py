@@ -1,0 +1,333 @@
+"""Graphs whose paths are restricted, by zones or turns: they are paths of a larger graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tri_apsp.arguments import as_vector, check_flags
+from tri_apsp.elimination.prepared import PreparedGraph, ordered
+from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.labels import Labels
+from tri_apsp.graphs.sparse import EdgeLists, GraphLike, SparseGraph, of_entries, sparse_graph
+from tri_apsp.messages import shown
+from tri_apsp.paths.following import Paths
+from tri_apsp.result import Result
+from tri_apsp.semirings import no_edge
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedGraph:
+    """A graph with zones or turns, which `prepare(through=)` or `prepare(turns=)` returns. Vertices
+    and edges are those of the graph that was given, in every argument and result.
+
+    It is solved as a larger graph, in which a path from vertex v begins at starts[v], and one to v
+    ends at v:
+
+    - Of zones: the edges from a zone begin at a copy of it, so that no path leads on from it.
+    - Of turns: each edge is a vertex, and each turn an edge with the weight of the edge that
+      follows; the vertices are there twice more, as starts and as ends.
+
+    Attributes:
+        given: the graph without restrictions.
+        inner: the larger graph, with an order of elimination where it has small separators.
+        restriction: "zones" or "turns".
+        starts: (n,) of int64.
+        owners: (inner.n,) of int64, the vertex at which a path is at each vertex of the larger one.
+        edge_of: which edge of the graph that was prepared each edge of the larger graph travels, by
+            `inner.by_source.rows`; -1: none.
+        turn_costs: as edge_of, what the edge adds to that weight.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> path = torch.tensor([[0, 3, 9], [3, 0, 1], [9, 1, 0]])
+        >>> graph = tri_apsp.prepare(path, through=[True, False, True])
+        >>> tri_apsp.shortest_paths(graph, sources=0).distances
+        tensor([[0, 3, 9]])
+    """
+
+    given: PreparedGraph
+    inner: PreparedGraph
+    restriction: str
+    starts: torch.Tensor = field(repr=False)
+    owners: torch.Tensor = field(repr=False)
+    edge_of: torch.Tensor = field(repr=False)
+    turn_costs: torch.Tensor = field(repr=False)
+    _whole: tuple[EdgeLists, PreparedGraph] = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.given.n
+
+    @property
+    def edges(self) -> int:
+        """The number of edges."""
+        return self.given.edges
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the weights."""
+        return self.given.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the edges are."""
+        return self.given.device
+
+    @property
+    def labels(self) -> Labels:
+        """What the vertices are called."""
+        return self.given.labels
+
+    @property
+    def by_source(self) -> EdgeLists:
+        """The edges from each vertex; see SparseGraph."""
+        return self.given.by_source
+
+    def __str__(self) -> str:
+        return f"{self.given.n} vertices with {self.restriction}, solved as\n{self.inner.summary}"
+
+    def to(self, device: torch.device) -> RestrictedGraph:
+        """Return the graph on a device; itself if that is its own."""
+        given, inner = self.given.to(device), self.inner.to(device)
+        return self if inner is self.inner else replace(self, given=given, inner=inner)
+
+    def with_weights(self, weights: Any) -> Any:
+        """Return the graph with other weights, the same restrictions, and the same costs of turns:
+        see PreparedGraph.with_weights.
+        """
+        found = self.given.with_weights(weights)
+        if isinstance(found, list):
+            return [self._of(each) for each in found]
+        return self._of(found)
+
+    def _of(self, given: PreparedGraph) -> RestrictedGraph:
+        first, whole = self._whole
+        lists, missing = given.by_source, no_edge(given.dtype)
+        weights = torch.full((len(first.weights),), missing, dtype=given.dtype)
+        place = first.numbers_of(lists.owners().cpu(), lists.vertices.cpu())
+        weights[place] = lists.weights.cpu()
+        rows = whole.by_source.rows
+        assert rows is not None
+        values = _weights(weights, self.edge_of, self.turn_costs)[rows]
+        inner = whole.with_weights(values).to(given.device)
+        return replace(self, given=given, inner=inner)
+
+    def result(self, found: Result) -> Result:
+        """Return a result with the vertices of the graph; its columns are."""
+        changes: dict[str, Any] = {"labels": self.labels, "edge_lists": self.by_source}
+        if found.sources is not None:
+            changes["sources"] = self.owners[found.sources]
+        if found.targets is not None and torch.equal(found.targets, torch.arange(self.n)):
+            changes["targets"] = None
+        if found.nearest is not None:
+            changes["nearest"] = self._owners(found.nearest[: self.n])
+        if found.predecessors is not None:
+            pred = self._owners(found.predecessors[:, : self.n])
+            rows = torch.arange(len(pred), device=pred.device)
+            if found.nearest is None:  # a copy of a source leads to it
+                pred[rows, changes["sources"].to(pred.device)] = -1
+            else:
+                pred[:, changes["sources"].to(pred.device)] = -1
+            changes["predecessors"] = pred
+        return replace(found, **changes)
+
+    def _owners(self, vertices: torch.Tensor) -> torch.Tensor:
+        """Return the owners of vertices; -1 stays."""
+        owners = torch.cat((self.owners, self.owners.new_full((1,), -1))).to(vertices)
+        return owners[vertices.long()]
+
+    def paths(self, found: Paths) -> Paths:
+        """Return paths of the larger graph as walks of the graph."""
+        vertices = self.owners.to(found.vertices)[found.vertices.long()]
+        kept = torch.ones_like(vertices, dtype=torch.bool)
+        torch.ne(vertices[1:], vertices[:-1], out=kept[1:])
+        begins = found.offsets[:-1][found.offsets.diff() > 0]
+        kept[begins] = True
+        offsets = torch.cat((found.offsets[:1], kept.cumsum(0)))[found.offsets]
+        return Paths(vertices[kept], offsets, self.by_source)
+
+    @property
+    def travels(self) -> torch.Tensor:
+        """Which edges of the larger graph travel one of the graph, of bool on the CPU."""
+        rows = self.inner.by_source.rows
+        assert rows is not None
+        return self.edge_of[rows] >= 0
+
+    def loads(self, inner: torch.Tensor, through: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the loads of edges, and the flow through vertices, from the larger graph's."""
+        lists, first = self.inner.by_source, self._whole[0]
+        assert lists.rows is not None
+        edges, owners, travels = self.edge_of[lists.rows], lists.owners().cpu(), self.travels
+        loads = torch.zeros(len(first.weights), dtype=torch.float64)
+        loads.index_add_(0, edges[travels], inner[travels])
+        passing = torch.zeros(self.n, dtype=torch.float64).index_add_(0, self.owners, through)
+        ends = ~travels & (self.starts[self.owners[owners]] != owners)
+        passing.index_add_(0, lists.vertices.cpu()[ends].long(), -inner[ends])
+        own = self.by_source
+        place = first.numbers_of(own.owners().cpu(), own.vertices.cpu())
+        return loads[place], passing.clamp(min=0)
+
+
+def given_graph(graph: GraphLike | RestrictedGraph) -> SparseGraph | RestrictedGraph:
+    """Return a graph for a function that takes restricted ones."""
+    return graph if isinstance(graph, RestrictedGraph) else sparse_graph(graph)
+
+
+def restricted(
+    graph: SparseGraph, through: Any, turns: Any, order: Any, *, u_turns: bool
+) -> RestrictedGraph:
+    """Return a graph with zones or turns: see tri_apsp.prepare."""
+    check_flags(u_turns=u_turns)
+    has_turns = turns is not None or not u_turns
+    if not isinstance(order, str) or (through is not None) == has_turns:
+        raise InputError(
+            "`through` and `turns` must be given apart, and without an order of vertices, but are "
+            'not; give one of them, and order="auto".'
+        )
+    if through is not None:
+        return _with_zones(graph, through, order)
+    return _with_turns(graph, () if turns is None else turns, order, u_turns=u_turns)
+
+
+def _with_zones(graph: SparseGraph, through: Any, order: str) -> RestrictedGraph:
+    """Return the graph whose paths pass through a vertex only where `through` (n,) of bool says so.
+
+    Raises:
+        InputError: another shape.
+    """
+    allowed = torch.as_tensor(as_vector(through, "through"))
+    if allowed.shape != (graph.n,) or allowed.dtype != torch.bool:
+        raise InputError(
+            f"`through` must be (n,) = ({graph.n},) of bool, True where paths may pass, but is "
+            f"{shown(allowed)}; give a mask."
+        )
+    zones, lists, n = (~allowed).nonzero().flatten().cpu(), graph.by_source, graph.n
+    starts = torch.arange(n)
+    starts[zones] = torch.arange(n, n + len(zones))
+    tails, heads, places = starts[lists.owners().cpu()], lists.vertices.cpu().long(), len(zones)
+    ends = torch.cat((tails, starts[zones])), torch.cat((heads, zones))
+    edge_of = torch.cat((torch.arange(graph.edges), torch.full((places,), -1)))
+    owners = torch.cat((torch.arange(n), zones))
+    costs = torch.zeros(len(edge_of), dtype=graph.dtype)
+    return _restricted(graph, "zones", order, ends, (starts, owners, edge_of, costs))
+
+
+def _with_turns(graph: SparseGraph, turns: Any, order: str, *, u_turns: bool) -> RestrictedGraph:
+    """Return the graph in which turns from an edge to the next have costs.
+
+    Args:
+        turns: rows of (from, via, to, cost), as an array, a tensor, a list or a DataFrame.
+        u_turns: whether turns back to `from` are allowed where no row names them.
+
+    Raises:
+        InputError: rows of another shape; a turn without its edges, or twice; a cost that is no
+            number, or minus infinity.
+    """
+    n, edges = graph.n, graph.edges
+    vertices, costs = _turn_rows(turns, graph)
+    lists = graph.by_source
+    offsets, heads, tails = lists.offsets.cpu(), lists.vertices.cpu().long(), lists.owners().cpu()
+    # Every turn: from edge `before` to edge `after`; the turns of an edge begin at `begins`.
+    counts = offsets.diff()[heads]
+    begins = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
+    before = torch.arange(edges).repeat_interleave(counts)
+    after = offsets[:-1][heads][before] + torch.arange(len(before)) - begins[before]
+    added = torch.zeros(len(before), dtype=graph.dtype)
+    allowed = torch.ones(len(before), dtype=torch.bool)
+    if not u_turns:
+        allowed = heads[after] != tails[before]
+    into, out = (
+        lists.numbers_of(*(x.to(graph.device) for x in ends)).cpu()
+        for ends in (vertices[:2], vertices[1:])
+    )
+    missing = (into < 0) | (out < 0)
+    if bool(missing.any()):
+        wrong = int(missing.nonzero()[0])
+        names = [graph.labels[v] for v in vertices[:, wrong].tolist()]
+        raise InputError(
+            "each row of `turns` must follow two edges, but the graph lacks one of those from "
+            f"{names[0]} to {names[1]} and from {names[1]} to {names[2]}; correct the row."
+        )
+    place = begins[into] + out - offsets[vertices[1]]
+    first = np.unique(place.numpy(), return_index=True)[1]
+    if len(first) < len(place):
+        wrong = np.setdiff1d(np.arange(len(place)), first)[0]
+        names = [graph.labels[v] for v in vertices[:, wrong].tolist()]
+        raise InputError(
+            f"`turns` must name each turn once, but have {names} twice; leave one row out."
+        )
+    allowed[place] = costs < no_edge(graph.dtype)
+    added[place] = torch.where(allowed[place], costs, 0)
+    before, after, added = before[allowed], after[allowed], added[allowed]
+    every, numbers = torch.arange(n), torch.arange(edges)
+    # Ends are 0 to n, then edges, then starts.
+    ends = (
+        torch.cat((n + edges + tails, n + before, n + numbers, n + edges + every)),
+        torch.cat((n + numbers, n + after, heads, every)),
+    )
+    none = torch.full((edges + n,), -1)
+    edge_of = torch.cat((numbers, after, none))
+    turn_costs = torch.cat((added.new_zeros(edges), added, added.new_zeros(edges + n)))
+    owners = torch.cat((every, heads, every))
+    maps = n + edges + every, owners, edge_of, turn_costs
+    return _restricted(graph, "turns", order, ends, maps)
+
+
+def _turn_rows(turns: Any, graph: SparseGraph) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the vertices (3, rows) of turns, and their costs in the dtype of the graph."""
+    try:
+        rows: Array = np.asarray(turns, np.float64)
+    except (TypeError, ValueError):
+        rows = np.empty(1)
+    rows = rows.reshape(-1, 4) if not rows.size else rows
+    if rows.ndim != 2 or rows.shape[1] != 4:
+        raise InputTypeError(
+            "`turns` must be rows of four numbers, (from, via, to, cost), but are "
+            f"{shown(turns)}; give an array (rows, 4)."
+        )
+    vertices, costs = rows[:, :3], rows[:, 3]
+    is_vertex = (vertices >= 0) & (vertices < graph.n) & (vertices % 1 == 0)
+    is_whole = (costs == np.inf) | (np.nan_to_num(costs) % 1 == 0)
+    is_cost = (costs > -np.inf) & (is_whole | graph.dtype.is_floating_point)
+    for valid, values, rule in (
+        (is_vertex, vertices, f"vertices of `turns` must be in [0, {graph.n})"),
+        (is_cost, costs, "costs of `turns` must be numbers that fit the dtype of the weights"),
+    ):
+        if not valid.all():
+            raise InputError(f"{rule}, but one is {values[~valid][0]:g}; correct the row.")
+    missing = no_edge(graph.dtype)
+    given = torch.from_numpy(np.where(costs == np.inf, missing, costs)).to(graph.dtype)
+    return torch.from_numpy(vertices.T.astype(np.int64)), given
+
+
+def _weights(weights: torch.Tensor, edge_of: torch.Tensor, costs: torch.Tensor) -> torch.Tensor:
+    """Return the weights of the edges of a larger graph, in the order in which it was made."""
+    missing = no_edge(weights.dtype)
+    own = torch.cat((weights, weights.new_zeros(1)))[edge_of]  # -1 is the last
+    return torch.where(own == missing, own, own + costs.to(weights.dtype))
+
+
+def _restricted(
+    graph: SparseGraph,
+    restriction: str,
+    order: str,
+    ends: tuple[torch.Tensor, torch.Tensor],
+    maps: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor],
+) -> RestrictedGraph:
+    starts, owners, edge_of, costs = maps
+    weights = _weights(graph.by_source.weights.cpu(), edge_of, costs)
+    rows, cpu = torch.arange(len(weights)), torch.device("cpu")
+    larger = of_entries(len(owners), *ends, weights, device=cpu, rows=rows)
+    whole = ordered(larger, order)
+    given = graph if isinstance(graph, PreparedGraph) else ordered(graph, "none")
+    first = given.to(cpu).by_source
+    return RestrictedGraph(
+        given, whole.to(graph.device), restriction, starts, owners, edge_of, costs, (first, whole)
+    )
