@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -19,6 +20,7 @@ from tri_apsp.device import DeviceName, Devices, resolve
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.elimination.restricted import RestrictedGraph, restricted
+from tri_apsp.graphs import EdgeList
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
 from tri_apsp.request import BlockRows, MethodChoice, Place, Request
@@ -218,7 +220,7 @@ def prepare(
             "none"; or all vertices, in the order in which they are eliminated.
         through: (n,) of bool: False for zones, at which paths may begin and end, but which they do
             not pass; two zones that an edge joins still reach each other. None: paths pass through
-            all vertices.
+            all vertices, but of a file .tntp only through those from its <FIRST THRU NODE> on.
         turns: rows of (from, via, to, cost): what a path adds that takes the edge from `from` to
             `via` and then that to `to`; inf forbids it. Others cost nothing. An array, a tensor, a
             list or a DataFrame, (rows, 4). A path may then pass a vertex twice. None: no turns.
@@ -253,6 +255,9 @@ def prepare(
         tensor([[0, 3, 4]])
     """
     check_flags(directed=directed)
+    if isinstance(graph, EdgeList) and graph.through is not None:
+        through = graph.through if through is None and turns is None else through
+        graph = replace(graph, through=None)
     found = sparse_graph(graph, dtype=dtype, device=None if device is None else resolve(device))
     if through is not None or turns is not None or u_turns is not True:
         given = found if directed else found.both_ways()

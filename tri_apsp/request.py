@@ -346,6 +346,13 @@ class Request:
         return self.batch.n
 
     @property
+    def own_sources(self) -> torch.Tensor | None:
+        """The sources, as vertices of the graph that was given."""
+        if self.restricted is None or self.sources is None:
+            return self.sources
+        return self.restricted.owners[self.sources]
+
+    @property
     def graph_count(self) -> int | None:
         """The number of graphs of a batch, padded or packed; None for one graph."""
         if self.offsets is not None:

@@ -83,7 +83,7 @@ def run(request: Request, plan: SharedPlan, solve: SolveOne, progress: Progress 
     common: dict[str, Any] = {
         "plan": replace(plan, method=first.method, engine=first.engine, parts=parts),
         "negative_cycle": next((x.negative_cycle for x in found if x.negative_cycle), None),
-        "sources": request.sources,
+        "sources": request.own_sources,
     }
     out = request.weights if request.options.overwrite else request.out
     if out is None:
@@ -121,8 +121,7 @@ def _solve_part(
 def _part(request: Request, device: torch.device, begin: int, end: int) -> Request:
     """Return what a device is asked for: the rows or graphs from `begin` to `end`."""
     own, weights, batch = slice(begin, end), request.weights, request.batch
-    options = request.options
-    changes = dict[str, Any](devices=(device,), out=None, restricted=None)
+    options, changes = request.options, dict[str, Any](devices=(device,), out=None)
     if request.offsets is not None:
         assert weights is not None
         ends = request.offsets[begin : end + 1]

@@ -177,6 +177,24 @@ def test_other_weights(seed: int) -> None:
             assert row == [distances.get(t, tri_apsp.no_edge(torch.int32)) for t in range(graph.n)]
 
 
+def test_rows_shared_by_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = random_graph(2)
+    zones = restrictions(graph, 2)[0][0]
+    expected = tri_apsp.shortest_paths(zones, sources=[5, 1, 9], predecessors=True)
+    twice = (torch.device("cpu"),) * 2  # which are threads here
+    monkeypatch.setattr("tri_apsp.request.resolve_all", lambda _: twice)
+    for out in (None, torch.empty_like(expected.distances)):
+        options = {"sources": [5, 1, 9], "predecessors": True, "device": "all", "out": out}
+        found = tri_apsp.shortest_paths(zones, **options)
+        parts = found.blocks or [found]
+        assert found.sources.tolist() == [5, 1, 9]
+        assert torch.equal(torch.cat([x.distances for x in parts]), expected.distances)
+        assert torch.equal(torch.cat([x.predecessors for x in parts]), expected.predecessors)
+        assert [v for x in parts for v in x.sources.tolist()] == [5, 1, 9]
+        assert found.path(9, 3) == expected.path(9, 3)
+        assert (found.blocks != ()) == (out is None)
+
+
 def test_predecessors_of_zones() -> None:
     graph = random_graph(1)
     restricted = restrictions(graph, 1)[0][0]

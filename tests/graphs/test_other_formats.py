@@ -43,8 +43,20 @@ def test_tntp(save, refuses):
         load_graph(path, columns=["length", "capacity"])
     with refuses("must list the 3 edges that its header announces, but lists 2"):
         load_graph(save("cut.tntp", "<NUMBER OF LINKS> 3\n" + TNTP))
-    with pytest.warns(tri_apsp.ApspWarning, match="no path may pass through nodes before 2"):
-        load_graph(save("zones.tntp", "<FIRST THRU NODE> 2\n" + TNTP))
+    zones = load_graph(
+        save("zones.tntp", "<FIRST THRU NODE> 3\n" + TNTP + "\t1\t5\t1\t1\t9\t1\t;\n")
+    )
+    assert (zones.n, zones.through.tolist()) == (5, [False, False, True, True, True])
+    with pytest.warns(tri_apsp.ApspWarning, match="may pass through the 2 zones of the graph here"):
+        assert tri_apsp.shortest_paths(zones, sources=0).distances.tolist() == [
+            [0, 1.5, 3.5, INF, 9]
+        ]
+    found = tri_apsp.shortest_paths(tri_apsp.prepare(zones), sources=0)
+    assert found.distances.tolist() == [[0, 1.5, INF, INF, 9]]
+    both = tri_apsp.shortest_paths(tri_apsp.prepare(zones, directed=False), sources=2)
+    assert both.distances.tolist() == [[INF, 2, 0, INF, INF]]
+    free = tri_apsp.prepare(zones, through=[True] * 5)
+    assert tri_apsp.shortest_paths(free, sources=0).distances.tolist() == [[0, 1.5, 3.5, INF, 9]]
     with refuses("<NUMBER OF NODES>"):
         load_graph(save("bad.tntp", TNTP.replace("<END OF METADATA>", "")))
 

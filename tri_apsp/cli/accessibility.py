@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
     values = None if text is None else values_in(text, problem.labels, "--values")
     call = partial(
         accessibility,
-        problem.graph,
+        problem.network,
         args.limits,
         values,
         to_vertex=args.to_vertex,

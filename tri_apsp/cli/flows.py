@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph and a demand, and write the load of each edge."""
     devices = resolve_all(args.device)
     problem = Problem(args, "--out", "--through", inputs=["--demand"], devices=devices)
-    graph, text = problem.graph, problem.texts.get("--demand")
+    graph, text = problem.network, problem.texts.get("--demand")
     if text is None:
         ends, total = (range(graph.n), range(graph.n), 1.0), float(graph.n * (graph.n - 1))
         call = partial(edge_flows, graph, *ends, device=devices)

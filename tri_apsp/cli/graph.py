@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import torch
 
-from tri_apsp.api import PreparedGraph, Result
+from tri_apsp.api import PreparedGraph, RestrictedGraph, Result, prepare
 from tri_apsp.cli.files import (
     check_outputs,
     named,
@@ -29,6 +29,7 @@ from tri_apsp.graphs import (
     DISTANCE_FORMATS,
     SPARSE_DTYPES,
     DenseGraph,
+    EdgeList,
     Graph,
     ReadOptions,
     SparseGraph,
@@ -56,6 +57,9 @@ _BLOCK = 1 << 20
 # Below these, a float64 and a float32 hold every integer exactly.
 _EXACT_END = 2.0**53
 _FLOAT32_EXACT_END = 2.0**24
+
+
+Solvable: TypeAlias = torch.Tensor | SparseGraph | RestrictedGraph
 
 
 class Problem:
@@ -106,7 +110,20 @@ class Problem:
             self.given, dtype=DTYPES_BY_NAME.get(self.args.dtype), device=self.device
         )
 
-    def weights(self) -> torch.Tensor | SparseGraph:
+    @cached_property
+    def network(self) -> SparseGraph | RestrictedGraph:
+        """The graph, with the zones that its file names."""
+        if not isinstance(self.given, EdgeList) or self.given.through is None:
+            return self.graph
+        found: RestrictedGraph = prepare(
+            self.given,
+            dtype=DTYPES_BY_NAME.get(self.args.dtype),
+            device=self.device,
+            through=self.given.through,
+        )
+        return found
+
+    def weights(self) -> Solvable:
         """Return what the solver takes: the sparse graph if a sparse method may be chosen, else
         dense weights.
         """
@@ -115,7 +132,7 @@ class Problem:
         natural = given.dtype if isinstance(given, SparseGraph) else given.natural_dtype
         dtype = DTYPES_BY_NAME.get(self.args.dtype) or natural
         if not isinstance(given, DenseGraph) and dtype in SPARSE_DTYPES and may_be_sparse:
-            return self.graph
+            return self.network
         dense = DenseGraph(given.dense()) if isinstance(given, SparseGraph) else given
         return dense.to_weights(dtype, self.device)
 
@@ -154,7 +171,7 @@ class Problem:
         from tri_apsp.bench.timing import timed_warm  # which imports Numba
 
         with self.labelled(mark):
-            return timed_warm(solve, self.device, self.graph.n, first=first)[:2]
+            return timed_warm(solve, self.device, self.network.n, first=first)[:2]
 
     def write(
         self,
@@ -250,7 +267,7 @@ class Problem:
         """Print the facts as JSON, or the fields between the graph, the device and the files that
         were written.
         """
-        graph, device = self.graph, f"{describe(self.device).name} ({self.device_names})"
+        graph, device = self.network, f"{describe(self.device).name} ({self.device_names})"
         head = [
             ("graph", self.describe(graph.n, graph.edges)),
             ("device", f"{device}, {facts['dtype']}" if "dtype" in facts else device),
@@ -269,7 +286,7 @@ class Problem:
     @property
     def place(self) -> dict[str, str]:
         """The devices and the dtype, for JSON."""
-        return {"device": self.device_names, "dtype": dtype_name(self.graph.dtype)}
+        return {"device": self.device_names, "dtype": dtype_name(self.network.dtype)}
 
     def describe(self, n: int, edges: int) -> str:
         """Return the line that names the graph."""

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph and sources, solve it, and write the nearest source of each vertex."""
     problem = Problem(args, "--out", formats=_FORMATS, inputs=["--sources"])
     sources = problem.vertices("--sources")
-    graph = problem.graph.reversed() if args.to_sources else problem.graph
+    graph = problem.network.reversed() if args.to_sources else problem.network
     result, seconds = problem.timed(partial(nearest, graph, sources, limit=args.limit))
     assert result.nearest is not None
     count = len(set(sources))

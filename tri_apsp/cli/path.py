@@ -1,6 +1,7 @@
 """python -m tri_apsp path"""
 
 import argparse
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from tri_apsp.configs import Config
 from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least, json_of, option
 from tri_apsp.console.output import print_result
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import DenseGraph, sparse_graph
+from tri_apsp.graphs import DenseGraph, EdgeList, sparse_graph
 from tri_apsp.graphs.labels import vertex_of
 from tri_apsp.graphs.write import quoted
 from tri_apsp.paths.following import Paths
@@ -79,6 +80,8 @@ def run(args: argparse.Namespace) -> None:
             found = shortest_simple_paths(problem.graph, *ends)
             dtype, paths = problem.graph.dtype, list(islice(found, args.count))
     given = problem.given
+    if isinstance(given, EdgeList):
+        given = replace(given, through=None)  # which counts no edge
     lists = None if isinstance(given, DenseGraph) else sparse_graph(given).by_source
     shown: list[dict[str, Any]] = []
     for weight, path in paths:

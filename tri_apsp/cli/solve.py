@@ -14,7 +14,7 @@ from tri_apsp import engines
 from tri_apsp.api import Result
 from tri_apsp.arguments import byte_count
 from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
-from tri_apsp.cli.graph import AnyGraph, Problem
+from tri_apsp.cli.graph import AnyGraph, Problem, Solvable
 from tri_apsp.cli.options import DTYPE, GRAPH, MARK, METHOD, OUTPUTS
 from tri_apsp.configs import Config
 from tri_apsp.console.options import DEVICES, ENGINE, add_options, json_of, option
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
     n = problem.given.n
     weights = _dense(problem.given, args) if in_block_rows else problem.weights()
     del problem.given  # a dense one may take as much memory as the weights
-    edges = (weights if isinstance(weights, SparseGraph) else DenseGraph(weights)).edges
+    edges = (DenseGraph(weights) if isinstance(weights, torch.Tensor) else weights).edges
     options = {
         "method": args.method,
         "config": config,
@@ -232,7 +232,7 @@ def _solve_block_rows(
         return solve(request, plan_of(request), progress=report)
 
 
-def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> bool:
+def _needs_blocks(weights: Solvable, args: argparse.Namespace) -> bool:
     """Return whether the distances do not fit the memory, but can be written row by row."""
     return (
         isinstance(weights, SparseGraph)
@@ -243,7 +243,7 @@ def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace)
     )
 
 
-def _solve_by_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> Result:
+def _solve_by_blocks(weights: Solvable, args: argparse.Namespace) -> Result:
     """Write the distances to the file of --out, and return those in it, which need no memory."""
     assert isinstance(weights, SparseGraph)
     blocks = distance_blocks(
@@ -261,22 +261,21 @@ def _solve_by_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespa
     return Result(distances, plan, negative_cycle=blocks.negative_cycle)
 
 
-def _compiled(
-    weights: torch.Tensor | SparseGraph, options: dict[str, Any]
-) -> tuple[torch.Tensor | SparseGraph, float]:
+def _compiled(weights: Solvable, options: dict[str, Any]) -> tuple[Solvable, float]:
     """Return the graph as its plan takes it, and the seconds to compile the kernels of the plan."""
     request = Request.of(weights, **options)
     plan = plan_of(request)
     if isinstance(plan, SparsePlan):
         graph = request.by_edges
-        return graph, compile_sparse(graph, predecessors=options["predecessors"])
+        seconds = compile_sparse(graph, predecessors=options["predecessors"])
+        return request.restricted or graph, seconds
     assert isinstance(plan, DensePlan)  # a file holds one graph, so that none is packed
     dense = request.as_batch().weights[0]
     return dense, compile_kernels(dense, plan)
 
 
 def _solve(
-    weights: torch.Tensor | SparseGraph,
+    weights: Solvable,
     options: dict[str, Any],
     *,
     progress: Progress | None = None,

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     sources, targets = problem.vertices("--sources"), problem.vertices("--targets")
     call = partial(
         nearest if args.nearest else shortest_paths,
-        problem.graph,
+        problem.network,
         sources=sources,
         targets=targets,
         limit=args.limit,

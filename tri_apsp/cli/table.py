@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     if args.pairs is not None and args.targets is not None:
         raise InputError("--pairs names targets too, but --targets is given; leave it out.")
     problem = Problem(args, "--out", inputs=["--sources", "--targets", "--pairs"])
-    graph, method, engine = problem.graph, None, None
+    graph, method, engine = problem.network, None, None
     if args.pairs is not None:
         pairs = pairs_in(problem.texts["--pairs"], problem.labels, "--pairs")
         distances, seconds = problem.timed(

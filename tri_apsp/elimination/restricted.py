@@ -98,6 +98,20 @@ class RestrictedGraph:
         given, inner = self.given.to(device), self.inner.to(device)
         return self if inner is self.inner else replace(self, given=given, inner=inner)
 
+    def reversed(self) -> RestrictedGraph:
+        """Return the graph in which each edge leads the other way, with the same zones.
+
+        Raises:
+            InputError: it has turns.
+        """
+        if self.restriction == "turns":
+            raise InputError(
+                "a graph with turns has none in which its edges lead the other way; prepare that "
+                "graph, with rows of (to, via, from, cost)."
+            )
+        through = self.starts == torch.arange(self.n)
+        return _with_zones(self.given.reversed(), through, "auto")
+
     def with_weights(self, weights: Any) -> Any:
         """Return the graph with other weights, the same restrictions, and the same costs of turns:
         see PreparedGraph.with_weights.

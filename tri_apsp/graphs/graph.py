@@ -11,10 +11,11 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.device import resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.cast import Cast, cast_weights, check_dense, widen
 from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.memory import check_memory
+from tri_apsp.messages import counted, warn_caller
 from tri_apsp.semirings import no_edge
 
 MAX_VERTICES = 1 << 62  # so that vertex numbers fit int64; memory allows far fewer
@@ -40,6 +41,8 @@ class EdgeList:
         labels: what messages and results call the vertices; None: 0 to n - 1.
         rows: NumPy array (edges,) of int64, the place of each edge in the list that was given;
             None: as they are here.
+        through: NumPy array (n,) of bool, at which vertices paths may pass, as `prepare` takes it;
+            None: at all. Functions that take no zones warn.
 
     Raises:
         InputError: a vertex outside 0..n-1, or a weight that is NaN or -inf.
@@ -62,6 +65,7 @@ class EdgeList:
     # Never None after __post_init__.
     labels: Labels = None  # type: ignore[assignment]
     rows: npt.NDArray[np.int64] = None  # type: ignore[assignment]
+    through: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.n <= MAX_VERTICES:
@@ -120,6 +124,7 @@ class EdgeList:
             O(n^2 + edges); workspace of 2^18 edges.
         """
         missing, place = no_edge(dtype), resolve(device)
+        self.warn_of_zones()
         check_memory(self.n, 1, dtype, place)
         result = torch.full((self.n, self.n), missing, dtype=dtype, device=place)
         result.fill_diagonal_(0)
@@ -146,7 +151,19 @@ class EdgeList:
             np.concatenate([self.weights, self.weights[reversible]]),
             self.labels,
             np.concatenate([self.rows, self.rows[reversible]]),
+            self.through,
         )
+
+    def warn_of_zones(self) -> None:
+        """Warn if some vertices are zones, which the caller does not take."""
+        if self.through is not None:
+            count = counted(int((~self.through).sum()), "zone")
+            warn_caller(
+                f"paths may pass through the {count} of the graph here; give prepare(graph) to "
+                "shortest_paths, paired_distances, nearest, accessibility or edge_flows to respect "
+                "them.",
+                ApspWarning,
+            )
 
     def blocks(self) -> Iterator[EdgeList]:
         """Yield the edges of finite weight in order, one block at a time."""

@@ -11,13 +11,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
-from tri_apsp.errors import ApspWarning, InputError
+from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import widen
 from tri_apsp.graphs.files import ReadOptions, Source, one_column
 from tri_apsp.graphs.graph import DenseGraph, EdgeList, Graph
 from tri_apsp.graphs.text import NUMBERS, Text, parse_count, parse_edges, parse_fields, write_rows
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import counted, reason_of, shown, warn_caller
+from tri_apsp.messages import counted, reason_of, shown
 
 
 def read_dimacs(source: Source) -> EdgeList:
@@ -165,20 +165,21 @@ def read_tntp(source: Source, options: ReadOptions) -> EdgeList:
             f"after `~`, {weight} among them, but {source} has {', '.join(columns)[:60] or 'none'};"
             " give a network file, or name another column in `columns`."
         )
-    first = counts.get("NODE", 1)
-    if first > 1:
-        warn_caller(
-            f"in {source} no path may pass through nodes before {first}, <FIRST THRU NODE>, but "
-            "here it may; leave out the edges to them to solve without.",
-            ApspWarning,
-        )
     links = text.after(end)
     rows = dataclasses.replace(links, data=links.data.replace(b";", b" "))
     use = 0, 1, *(place for place, name in enumerate(columns) if name == weight)
     expected, weights = counts.get("LINKS"), NUMBERS if weight else ()
-    return parse_edges(
-        rows, base=1, n=counts["NODES"], use=use[:3], expected=expected, weights=weights
+    found = parse_edges(
+        rows,
+        base=1,
+        n=counts["NODES"],
+        use=use[:3],
+        expected=expected,
+        weights=weights,
+        at_least=True,
     )
+    through = np.arange(found.n) + 1 >= counts.get("NODE", 1)
+    return found if through.all() else dataclasses.replace(found, through=through)
 
 
 def read_metis(source: Source) -> EdgeList:

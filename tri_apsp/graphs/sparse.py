@@ -33,6 +33,14 @@ class SciPySparse(Protocol):
         """Return its entries."""
 
 
+class Restricted(Protocol):
+    """A graph whose paths are restricted: a RestrictedGraph."""
+
+    @property
+    def restriction(self) -> str:
+        """By what."""
+
+
 SPARSE_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
 """The dtypes of weights of sparse graphs."""
 
@@ -319,7 +327,7 @@ class SparseGraph:
 
 
 GraphLike: TypeAlias = (
-    torch.Tensor | npt.NDArray[Any] | SparseGraph | EdgeList | DenseGraph | SciPySparse
+    torch.Tensor | npt.NDArray[Any] | SparseGraph | EdgeList | DenseGraph | SciPySparse | Restricted
 )
 """What functions take as a graph: see tri_apsp.shortest_paths."""
 
@@ -393,6 +401,7 @@ def sparse_graph(
             dtype = dtype_of(graph.dtype, dtype, "`graph`", SPARSE_DTYPES)
         n, labels, place = edges.n, edges.labels, device or torch.device("cpu")
         dtype = dtype or edges.natural_dtype
+        edges.warn_of_zones()
         arrays = edges.sources, edges.targets, edges.weights, edges.rows
         sources, targets, weights, rows = (as_tensor(x, "graph").contiguous() for x in arrays)
     found = of_entries(n, sources, targets, weights, dtype=dtype, device=place, rows=rows)

@@ -261,6 +261,7 @@ def parse_edges(
     marker: str = "",
     delimiter: str | None = None,
     use: Sequence[int] | None = None,
+    at_least: bool = False,
 ) -> EdgeList:
     """Parse rows of edges.
 
@@ -269,6 +270,7 @@ def parse_edges(
         base: the number of the first vertex, 0 or 1.
         n: the number of vertices; None: they are those that the rows name. Their ids, integers or
             names, become labels, and vertices are numbered in the order of these.
+        at_least: whether rows may name vertices beyond n, which are there then.
         expected: the number of edges that the header announces, if any.
         weights: the types that the weights may have; none if edges have no weight, which then is 1.
         marker: the first field of each row, one character, if there is one.
@@ -300,6 +302,8 @@ def parse_edges(
     text.check_weights(values)
     if n is not None:
         sources, targets = table["source"] - base, table["target"] - base
+        if at_least and len(sources):
+            n = max(n, int(max(sources.max(), targets.max())) + 1)
         outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n)
         text.refuse(outside, f"vertices must be from {base} to {base + n - 1}")
         return EdgeList(n, sources, targets, values, range(base, base + n))
