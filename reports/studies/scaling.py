@@ -58,9 +58,9 @@ class _Case(NamedTuple):
     sources: tuple[str, ...]
 
 
-_SOLVE = tuple(
-    f"distributed/{name}.py"
-    for name in ("block_rows", "communicator", "device_rows", "plan", "process_group", "run")
+_SOLVE = (
+    "ranks/communicator.py",
+    *(f"distributed/{x}.py" for x in ("block_rows", "device_rows", "plan", "process_group", "run")),
 )
 _CASES = {
     _STRONG: _Case("Strong scaling", ProblemKind.DIRECT, _SOLVE),
