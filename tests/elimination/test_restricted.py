@@ -240,3 +240,29 @@ def test_what_is_refused() -> None:
     unordered = tri_apsp.prepare(graph, u_turns=False, order="none")
     with pytest.raises(InputError, match="need an order of elimination"):
         tri_apsp.edge_flows(unordered, [0], [1], 1)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    network = sparse_graph(tri_apsp.graphs.generate("roads", 1500, seed=3), dtype=torch.int32)
+    ends = torch.arange(0, network.n, 7)
+    for options in ({"through": (torch.arange(network.n) % 5 > 0).tolist()}, {"u_turns": False}):
+        graph = tri_apsp.prepare(network, **options)
+        on_gpu = graph.to(torch.device("cuda"))
+        for call in (
+            lambda x: tri_apsp.shortest_paths(x).distances,
+            lambda x: tri_apsp.shortest_paths(x, sources=ends, targets=ends).distances,
+            lambda x: tri_apsp.paired_distances(x, ends[:-1], ends[1:]),
+            lambda x: tri_apsp.nearest(x, ends).distances,
+            lambda x: tri_apsp.accessibility(x, [100.0, 900.0]),
+        ):
+            assert torch.equal(call(on_gpu).cpu(), call(graph))
+        one, other = (tri_apsp.edge_flows(x, ends, ends, 1.0) for x in (on_gpu, graph))
+        for found, expected in zip(one, other, strict=True):
+            torch.testing.assert_close(found, expected, rtol=2e-6, atol=1e-6)
+        paths = tri_apsp.paired_paths(on_gpu, ends[:-1], ends[1:])
+        weights = on_gpu.by_source.weights[paths.edges].cpu().double()
+        sums = torch.segment_reduce(weights, "sum", lengths=paths.edge_offsets.diff().cpu())
+        expected = tri_apsp.paired_distances(graph, ends[:-1], ends[1:])
+        reached = expected < tri_apsp.no_edge(torch.int32)
+        assert torch.equal(sums[reached].int(), expected[reached])
