@@ -118,6 +118,10 @@ class Sweeps(ABC):
                 0. None: all.
         """
 
+    def for_flows(self, sources: int) -> "Sweeps":
+        """Return the sweeps that take the least time for flows of some sources."""
+        return self
+
     def flows(
         self, sources: torch.Tensor, demand: torch.Tensor, demand_rows: torch.Tensor
     ) -> Flows:

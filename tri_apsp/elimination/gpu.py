@@ -20,7 +20,7 @@ from tri_apsp.elimination.flows import (
 )
 from tri_apsp.elimination.schedule import AHEAD, CHUNK, Schedule, schedule_of, walk_of
 from tri_apsp.elimination.weights import Elimination
-from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.engines.cpu_tasks import Array, thread_count
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import is_small, memory_for
@@ -53,6 +53,10 @@ _FLOW_BLOCK, _FLOW_CHUNK = 32, 32
 # Bytes of flows by filled edges and by vertices: 80 of each record, of which a tree has at most one
 # for each filled edge and two for each vertex; weights, counts and loads.
 _EDGE_BYTES, _VERTEX_BYTES = 136, 160
+# Flows of up to 8000 sources take a GPU as long as those of one: this for each record of the walk,
+# in device memory and in shared memory; a core of its host takes _SWEEP_SECONDS for each source and
+# edge. Measured on an H200 with 16 cores: roads and a triangulation, from 300 and 3000 sources on.
+_RECORD_SECONDS, _SWEEP_SECONDS = (1.6e-6, 0.25e-6), 4e-9
 # Tiles of the kernels of rows, predecessors, tables and pairs. On an H200, 10^8 distances of a
 # table take 5.2 ms by tiles of 32 x 32 and 5.9 by 64 x 64; in 64 bits, 7.3 and 10.0.
 _ROWS_TILE = {"VERTICES": 64, "LANES": 64}
@@ -411,6 +415,12 @@ class GpuSweeps(Sweeps):
     def paths(self, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
         found = self._on_cpu.paths(sources, targets)
         return Paths(found.vertices.to(self.device), found.offsets.to(self.device))
+
+    def for_flows(self, sources: int) -> Sweeps:
+        tree, has_lanes = self._tree, self._flow_lanes == 0 and self._walks_in_shared_memory(4)
+        walk = _RECORD_SECONDS[has_lanes] * (tree.edges / 2 + tree.n)
+        sweep = _SWEEP_SECONDS * sources * (tree.edges + 4 * tree.n) / thread_count()
+        return self._on_cpu if sweep < walk else self
 
     def flows(
         self, sources: torch.Tensor, demand: torch.Tensor, demand_rows: torch.Tensor

@@ -316,7 +316,7 @@ def flows(
         step = min(_PAIRS_PER_BLOCK // n, _VALUES_PER_BLOCK // demand.per_source)
         if report is not None:
             step = min(step, max(_LEAST_OF_BAR, len(own) // _BLOCKS_OF_BAR))
-        tree = sweeps.elimination.tree
+        sweeps, tree = sweeps.for_flows(len(own)), sweeps.elimination.tree
         loads = torch.zeros(2 * tree.edges, dtype=torch.float64)
         known = graph.weight_indices if isinstance(graph, PreparedGraph) else None
         places = torch.from_numpy(tree.weight_indices_of(graph) if known is None else known)
