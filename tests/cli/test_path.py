@@ -73,6 +73,30 @@ def test_names_and_large_ids(cli, save):
     assert "Bonn; give one of" in cli("sssp", cities, "--sources", "Bonn").err
 
 
+ZONES = """<NUMBER OF NODES> 4
+<FIRST THRU NODE> 3
+<END OF METADATA>
+~\tinit_node\tterm_node\tfree_flow_time\t;
+\t1\t2\t1\t;
+\t2\t4\t1\t;
+\t1\t3\t5\t;
+\t3\t4\t2\t;
+"""
+
+
+def test_zones_are_not_passed(cli, save):
+    network = save("zones.tntp", ZONES)
+    assert cli("path", network, 1, 4).out.splitlines()[:2] == ["distance  7", "path      1 3 4"]
+    outcome = cli("path", network, 1, 4, "--count", 2)
+    assert outcome.err.startswith("error: --count must not be given for a graph with zones")
+    assert "1,2,1\n1,3,2\n2,4,1\n3,4,2\n" in cli("flows", network).out
+    table = network.with_name("d.csv")
+    assert cli("solve", network, "-o", table).status == 0
+    assert table.read_text().splitlines()[0] == "0,1,5,7"
+    prepared = cli("prepare", network, "-o", network.with_name("p.npz"))
+    assert "may pass through the 2 zones" in prepared.err
+
+
 def test_several_paths(cli, save):
     graph = save("g.gr", GRAPH)
     paths = [

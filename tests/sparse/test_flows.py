@@ -214,6 +214,7 @@ def test_demand_that_is_the_same_from_each_source_is_held_once(
         (scipy.sparse.csr_array([[0, float("inf"), 0], [0, 0, 0]]), "finite .* but one is inf"),
         ([1e308, 1e308, 0], "sum of `demand` must fit float64"),
         (["a"], "must be numbers, one for each source and target"),
+        (None, "must be numbers, one for each source and target, but None is not"),
         (torch.ones(3, dtype=torch.complex64), "must be numbers"),
         (torch.ones(2, 3, dtype=torch.complex32).to_sparse(), "must be numbers"),
         (None, "must be"),
@@ -267,6 +268,40 @@ def test_sums_that_do_not_fit(order: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("tri_apsp.memory.free_memory", lambda _: 10**6)
     with pytest.raises(TooLargeError, match=r"sums of \d+ values on .* free; set fewer threads"):
         tri_apsp.edge_flows(graph, [0], [9], 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("far", [[], [(4, 5, 1.0)], [(4, 5, 1000.3)]])
+def test_decimals_tie(dtype: type, far: list[tuple[int, int, float]]) -> None:
+    """0.1 + 0.2 = 0.15 + 0.15 = 0.3, whatever other edges there are."""
+    edges = [(0, 1, 0.1), (1, 3, 0.2), (0, 2, 0.15), (2, 3, 0.15), (0, 3, 0.3), *far]
+    sources, targets, weights = zip(*edges, strict=True)
+    weights = scipy.sparse.coo_array((np.array(weights, dtype), (sources, targets)), (6, 6))
+    for order in ("auto", "none"):
+        found = tri_apsp.edge_flows(tri_apsp.prepare(weights, order=order), [0], [3], 6)
+        assert found.loads.tolist() == [2.0] * 5 + [0.0] * len(far)
+
+
+def test_sparse_demand_of_few_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are not solved."""
+    network = ties(3)
+    solved = list[int]()
+    kept = CpuSweeps.flows
+    monkeypatch.setattr(
+        CpuSweeps,
+        "flows",
+        lambda own, starts, *rest: solved.extend(starts) or kept(own, starts, *rest),
+    )
+    graph = tri_apsp.prepare(nx.to_scipy_sparse_array(network, range(30), dtype=np.int32))
+    demand = scipy.sparse.coo_array(([4.0, 2.0], ([3, 9], [8, 20])), (30, 30))
+    found = tri_apsp.edge_flows(graph, range(30), range(30), demand)
+    expected = tri_apsp.edge_flows(graph, range(30), range(30), demand.toarray())
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=0)
+    assert solved[:2] == [3, 9]
+    assert len(solved) == 2 + 30
+    none = tri_apsp.edge_flows(graph, range(30), range(30), scipy.sparse.coo_array((30, 30)))
+    assert (none.loads.sum(), none.unserved.tolist()) == (0, [0] * 30)
 
 
 def test_calls_of_one_graph_share_its_rounded_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,11 @@ def run(args: argparse.Namespace) -> None:
             "out."
         )
     problem = Problem(args)
+    if args.count is not None and getattr(problem.given, "through", None) is not None:
+        raise InputError(
+            f"--count must not be given for a graph with zones, as {args.graph} has by "
+            "<FIRST THRU NODE>; leave it out."
+        )
     ends = [vertex_of(problem.labels, getattr(args, name), name.upper()) for name in _ENDS]
     with problem.labelled():
         if args.count is None:

@@ -1,12 +1,14 @@
 """python -m tri_apsp prepare"""
 
 import argparse
+from dataclasses import replace
 
 from tri_apsp.api import prepare
 from tri_apsp.cli.files import check_outputs
 from tri_apsp.cli.graph import read
 from tri_apsp.cli.options import GRAPH, OUT, SPARSE_DTYPE
 from tri_apsp.console.options import add_options
+from tri_apsp.graphs import EdgeList
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 
@@ -31,6 +33,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read a graph, find its order, and write both."""
     check_outputs(args, ["--out"], formats=[".npz"])
-    graph = prepare(read(args), directed=not args.undirected, dtype=DTYPES_BY_NAME.get(args.dtype))
+    given = read(args)
+    if isinstance(given, EdgeList) and given.through is not None:
+        given.warn_of_zones()
+        given = replace(given, through=None)
+    graph = prepare(given, directed=not args.undirected, dtype=DTYPES_BY_NAME.get(args.dtype))
     graph.save(args.out)
     print(f"{args.out}: {graph.summary}")

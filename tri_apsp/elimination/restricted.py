@@ -93,6 +93,15 @@ class RestrictedGraph:
     def __str__(self) -> str:
         return f"{self.given.n} vertices with {self.restriction}, solved as\n{self.inner.summary}"
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what a graph without restrictions has."""
+        if not name.startswith("_") and hasattr(PreparedGraph, name):
+            raise AttributeError(
+                f"a graph with {self.restriction} has no {name!r}, but `given`, which is without, "
+                "has."
+            )
+        raise AttributeError(f"a graph with restrictions has no attribute {name!r}")
+
     def to(self, device: torch.device) -> RestrictedGraph:
         """Return the graph on a device; itself if that is its own."""
         given, inner = self.given.to(device), self.inner.to(device)

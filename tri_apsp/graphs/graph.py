@@ -159,9 +159,9 @@ class EdgeList:
         if self.through is not None:
             count = counted(int((~self.through).sum()), "zone")
             warn_caller(
-                f"paths may pass through the {count} of the graph here; give prepare(graph) to "
-                "shortest_paths, paired_distances, nearest, accessibility or edge_flows to respect "
-                "them.",
+                f"paths may pass through the {count} of the graph here; in Python, give "
+                "prepare(tri_apsp.graphs.load_graph(path)) to shortest_paths, paired_distances, "
+                "nearest, accessibility or edge_flows to respect them.",
                 ApspWarning,
             )
 

@@ -56,6 +56,8 @@ _SPARSE_LAYOUTS = (
 _MAX_VERTICES = (1 << 31) - 1
 # Bits of the sums of a float64, and the largest share of a weight by which rounding moves it.
 _BITS, _MOST_MOVED = 52, 1e-6
+# Digits after the point, up to which weights are taken for decimals.
+_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +233,10 @@ class SparseGraph:
 
     @property
     def on_grid(self) -> SparseGraph | None:
-        """The graph with its positive weights rounded to multiples of a power of two, such that
-        float64 holds the sum of each path; itself where it does; None if that would move a weight
-        by more than _MOST_MOVED of itself, or a sum is infinite.
+        """The graph with its positive weights as multiples of a quantum, such that float64 holds
+        the sum of each path: itself where it does; decimals as integers, in another unit; others
+        rounded. None if that would move a weight by more than _MOST_MOVED of itself, or a sum is
+        infinite.
         """
         return self if self._grid_weights is self.by_source.weights else self._rounded
 
@@ -257,8 +260,15 @@ class SparseGraph:
         rounded = np.ldexp(np.rint(np.ldexp(exact, shift)), -shift)
         if (abs(rounded - exact) > _MOST_MOVED * exact).any():
             return None
-        if self.dtype == torch.float64 and np.array_equal(rounded, exact):
+        if np.array_equal(rounded, exact) and self.dtype == torch.float64:
             return given
+        own = given.cpu().numpy()
+        for unit in (10.0**digits for digits in range(1, _DIGITS + 1)):
+            few = np.rint(exact[:100] * unit) / unit  # most graphs end here
+            if farthest * unit < 2.0**_BITS and np.array_equal(few.astype(own.dtype), own[:100]):
+                scaled = np.rint(exact * unit)
+                if np.array_equal((scaled / unit).astype(own.dtype), own):
+                    return torch.from_numpy(scaled).to(self.device)
         return torch.from_numpy(rounded).to(self.device)
 
     def to(self, device: torch.device) -> SparseGraph:

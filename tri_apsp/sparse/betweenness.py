@@ -96,9 +96,9 @@ def edge_betweenness(
 
     Returns:
         (edges,) of float64 on the CPU, in the order of `by_source`, as
-        networkx.edge_betweenness_centrality of a directed graph. If `prepare` had
-        directed=False, as of an undirected graph: each direction of an edge has the sum of both,
-        without `normalized` half of that.
+        networkx.edge_betweenness_centrality of a directed graph. If `prepare`, and not just the
+        function that made the graph, had directed=False, as of an undirected graph: each direction
+        of an edge has the sum of both, without `normalized` half of that.
 
     Raises:
         InputError, DistanceRangeError, TooLargeError: as `betweenness`.
@@ -195,7 +195,7 @@ def _unit_flows(
     """Return the sources, and the flows of 1 from each to each vertex."""
     starts = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
     if weighted:
-        check_positive(graph.by_source.weights)
+        check_positive(graph)
     demand = Demand.same(torch.ones(1).double(), torch.zeros(graph.n).int())
     with progress_bar(progress and not share.rank) as report:
         found = flows(graph, starts, demand, weighted=weighted, share=share, report=report)

@@ -79,9 +79,10 @@ def edge_flows(
         sources: vertices from which demand comes; one may occur more than once.
         targets: vertices to which it goes; one may occur more than once.
         demand: what travels from each source to each target, not negative: (sources, targets), as a
-            tensor, an array, a list, or a sparse one of SciPy or torch; (targets,), the same from
-            each source; or one number for each pair. What travels from a vertex to itself uses no
-            edge.
+            tensor, an array, a list, or a sparse one of SciPy or torch, of which rows without
+            entries take no time; (targets,), the same from each source; or one number for each
+            pair. Labels, as of a DataFrame, are not read. What travels from a vertex to itself uses
+            no edge.
         device: where to solve, as for `shortest_paths`; several devices share the sources. None:
             where the graph is.
         progress: show a bar on stderr, that of the first device.
@@ -97,10 +98,12 @@ def edge_flows(
         TooLargeError: the sums of the flows, on a CPU those of each thread, do not fit the memory.
 
     Ties:
-        Paths are equal where their sums are exactly. Sums of integers below 2^52, and of floats
-        that are multiples of one quantum, are exact. Other floats are rounded to multiples of 2^-52
-        of an upper bound of all sums: each vertex's heaviest edge, added up. If that would move a
-        weight by more than 1e-6 of itself, weights stay as they are, and sums of paths are rounded.
+        Paths are equal where their sums are exactly. Sums of integers below 2^52 are exact, of
+        floats that are multiples of one power of two, and of decimals of up to 9 digits after the
+        point, such as 0.1, below 2^52 of the last digit. Other weights are rounded to multiples of
+        2^-52 of an upper bound of all sums: each vertex's heaviest edge, added up; paths that are
+        equal by a hair may then differ. If that would move a weight by more than 1e-6 of itself,
+        weights stay as they are, and sums of paths are rounded.
 
     Cost:
         By elimination, where a graph has an order or one pays: two sweeps for each source, 4 times
@@ -149,8 +152,17 @@ def shared_edge_flows(
     whole = given_graph(graph)
     starts = sources_of(sources, whole.n, least=0)
     ends = sources_of(targets, whole.n, "targets", least=0)
+    values = as_values(demand)
+    if not isinstance(values, torch.Tensor) and values.shape == (len(starts), len(ends)):
+        has_demand = torch.from_numpy(np.diff(values.indptr) > 0)
+        if not bool(has_demand.all()):
+            unserved = torch.zeros(len(starts), dtype=torch.float64)
+            some, rows = starts[has_demand], values[has_demand.numpy()]
+            found = shared_edge_flows(whole, some, ends, rows, share, progress=progress)
+            unserved[has_demand] = found.unserved
+            return found._replace(unserved=unserved)
     if not isinstance(whole, RestrictedGraph):
-        check_positive(whole.by_source.weights)
+        check_positive(whole)
         return _flows_of(whole, starts, ends, demand, share, progress=progress)
     inner = whole.inner
     if inner.sweeps is None:
@@ -158,7 +170,7 @@ def shared_edge_flows(
             f"flows of a graph with {whole.restriction} need an order of elimination, but it has "
             f"none: {inner.reason}; give graph.given, which is without."
         )
-    check_positive(inner.by_source.weights.cpu()[whole.travels])
+    check_positive(inner, whole)
     found = _flows_of(inner, whole.starts[starts], ends, demand, share, progress=progress)
     loads, through = whole.loads(found.loads, found.through)
     return EdgeFlows(loads, through, found.unserved)
@@ -178,14 +190,28 @@ def _flows_of(
         return flows(graph, starts, asked, weighted=True, share=share, report=report)
 
 
-def check_positive(weights: torch.Tensor) -> None:
-    """Refuse weights that are not positive, for betweenness and flows."""
+def check_positive(graph: SparseGraph, restricted: RestrictedGraph | None = None) -> None:
+    """Refuse weights that are not positive, for betweenness and flows.
+
+    Args:
+        restricted: of which `graph` is the larger graph, whose ends of paths weigh nothing.
+    """
+    lists, ends = graph.by_source, slice(None) if restricted is None else restricted.travels
+    weights = lists.weights.cpu()[ends]
     lightest = weights.min().item() if len(weights) else 1
-    if lightest <= 0:
-        raise InputError(
-            "weights must be positive for betweenness and flows, since there may be infinitely "
-            f"many paths along edges of weight 0, but one is {lightest}; add a small weight."
-        )
+    if lightest > 0:
+        return
+    place = int(weights.argmin())
+    edge = [int(x.cpu()[ends][place]) for x in (lists.owners(), lists.vertices)]
+    if restricted is not None:
+        edge = [int(restricted.owners[v]) for v in edge]
+    names = (restricted or graph).labels
+    remedy = "give positive weights" if lightest < 0 else "add a small weight"
+    raise InputError(
+        "weights must be positive for betweenness and flows, since there may be infinitely many "
+        f"paths otherwise, but that from {names[edge[0]]} to {names[edge[1]]} is {lightest}; "
+        f"{remedy}."
+    )
 
 
 class Demand(NamedTuple):
@@ -276,11 +302,11 @@ def as_values(demand: Any) -> Any:
             if not given.is_complex():
                 return given.detach().to(torch.float64)
         except (TypeError, ValueError, RuntimeError) as error:
-            if isinstance(error, InputError):
+            if isinstance(error, InputError) and not isinstance(error, TypeError):
                 raise
     raise InputTypeError(
-        "`demand` must be numbers, one for each source and target, but is "
-        f"{shown(demand)} of others; give a tensor (sources, targets)."
+        "`demand` must be numbers, one for each source and target, but "
+        f"{shown(demand)} is not; give a tensor (sources, targets)."
     )
 
 
@@ -314,7 +340,7 @@ def flows(
         places = graph.by_source.vertices.argsort(stable=True).argsort()
     else:
         step = min(_PAIRS_PER_BLOCK // n, _VALUES_PER_BLOCK // demand.per_source)
-        if report is not None:
+        if report is not None or share.size > 1:  # others end before their next block
             step = min(step, max(_LEAST_OF_BAR, len(own) // _BLOCKS_OF_BAR))
         sweeps, tree = sweeps.for_flows(len(own)), sweeps.elimination.tree
         loads = torch.zeros(2 * tree.edges, dtype=torch.float64)
