@@ -256,12 +256,18 @@ def prepare(
     """
     check_flags(directed=directed)
     if isinstance(graph, EdgeList) and graph.through is not None:
-        through = graph.through if through is None and turns is None else through
+        if turns is not None or u_turns is not True:
+            graph.warn_of_zones()
+        elif through is None:
+            through = graph.through
         graph = replace(graph, through=None)
     found = sparse_graph(graph, dtype=dtype, device=None if device is None else resolve(device))
     if through is not None or turns is not None or u_turns is not True:
-        given = found if directed else found.both_ways()
-        return restricted(given, through, turns, order, u_turns=u_turns)
+        if not isinstance(found, PreparedGraph):
+            found = ordered(found if directed else found.both_ways(), "none", directed=directed)
+        elif not directed:
+            found = found.both_ways()
+        return restricted(found, through, turns, order, u_turns=u_turns)
     is_auto = isinstance(order, str) and order == "auto"
     if isinstance(found, PreparedGraph) and found.tree is not None and is_auto:
         return found if directed or not found.directed else found.both_ways()

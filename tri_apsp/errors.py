@@ -151,6 +151,12 @@ class NegativeCycleError(ApspError, ValueError):
         labels = self.labels if labels is None else labels
         return type(self)(**self._facts() | {"mark": mark, "labels": labels})
 
+    def of_vertices(
+        self, vertices: Sequence[int], labels: Sequence[int | str]
+    ) -> NegativeCycleError:
+        """Return the same error with other vertices."""
+        return type(self)(**self._facts() | {"vertices": vertices, "labels": labels})
+
     def of_graphs(self, batch: int | None, graphs: Sequence[int]) -> NegativeCycleError:
         """Return the same error with other indices of graphs."""
         return type(self)(**self._facts() | {"batch": batch, "graphs": graphs})

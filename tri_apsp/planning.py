@@ -17,6 +17,7 @@ from tri_apsp.dense.one_launch import OneLaunchSolver
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.elimination.restricted import named_cycles
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.graphs import SPARSE_DTYPES, SparseGraph, write_distances
 from tri_apsp.memory import fits_memory
@@ -116,7 +117,8 @@ def _plan_of(request: Request) -> Plan:
 def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Result:
     """Return the result of a request by its plan; `progress` receives the fraction done."""
     try:
-        result = _run(request, plan, progress)
+        with named_cycles(request.restricted):
+            result = _run(request, plan, progress)
     except NegativeCycleError as error:
         raise error.reworded(error.mark, request.labels) from None
     if request.block_rows_because or result.blocks:

@@ -178,12 +178,10 @@ class Request:
                     f"{remedy}."
                 )
             restricted = graph
-            begins = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
-            sources = graph.starts[begins]
-            if targets is None:
-                targets = torch.arange(graph.n)
-            else:
-                targets = sources_of(targets, graph.n, "targets")
+            if graph.n or sources is not None or nearest:
+                begins = torch.arange(graph.n) if sources is None else sources_of(sources, graph.n)
+                sources, every = graph.starts[begins], torch.arange(graph.n)
+                targets = every if targets is None else sources_of(targets, graph.n, "targets")
             graph = graph.inner
         if isinstance(graph, DenseGraph):
             graph, labels = graph.weights, graph.labels

@@ -244,7 +244,8 @@ class Result:
                 "path."
             )
         rows = graphs * row_count + self._rows(from_, to)
-        found = self.distances.flatten(0, -2)[rows, self._columns(to)]
+        place = rows.to(self.distances.device), self._columns(to).to(self.distances.device)
+        found = self.distances.flatten(0, -2)[place].to(device)
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
         found_paths = find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
         return dataclasses.replace(found_paths, lists=self.edge_lists)

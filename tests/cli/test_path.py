@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import tri_apsp
 from tri_apsp.console.exit_status import FAILED
 
 GRAPH = "p sp 4 4\na 1 2 3\na 2 3 1\na 1 3 7\na 3 2 2\n"
@@ -71,6 +73,13 @@ def test_names_and_large_ids(cli, save):
     assert cli("hops", cities, "-o", table, "--sources", "Oslo").status == 0
     assert table.read_text() == 'vertex,Oslo\n"New York",inf\nOslo,0\nRome,1\n'
     assert "Bonn; give one of" in cli("sssp", cities, "--sources", "Bonn").err
+
+
+def test_a_prepared_graph_of_a_matrix_has_no_rows(cli, tmp_path):
+    tri_apsp.prepare(torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])).save(tmp_path / "p.npz")
+    assert (
+        cli("path", tmp_path / "p.npz", 0, 2).out == "distance  4\npath      0 1 2\nedges     2\n"
+    )
 
 
 ZONES = """<NUMBER OF NODES> 4

@@ -65,6 +65,11 @@ class FlowsContract:
         device = torch.device(self.device)
         return GpuSweeps(elimination, device, in_shared_memory=self.in_shared_memory)
 
+    def test_few_sources_run_on_the_cpu(self) -> None:
+        sweeps = self.sweeps(eliminated(self.graphs()["ties"]))
+        assert isinstance(sweeps.for_flows(1), CpuSweeps)
+        assert sweeps.for_flows(1 << 20) is sweeps
+
     def test_of_all_sources(self) -> None:
         for name, graph in self.graphs().items():
             elimination, sources = eliminated(graph), torch.arange(graph.n)

@@ -11,7 +11,7 @@ import torch
 
 import tri_apsp
 from tri_apsp.elimination.restricted import RestrictedGraph
-from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 
 Turns = dict[tuple[int, int, int], float]
@@ -137,7 +137,7 @@ def test_flows(seed: int) -> None:
     graph = random_graph(seed)
     rng = np.random.default_rng(seed)
     demand = rng.integers(0, 4, (graph.n, graph.n)).astype(float)
-    for restricted, rules in restrictions(graph, seed)[:3]:
+    for restricted, rules in restrictions(graph, seed):
         loads, through = dict.fromkeys(edges_of(graph), 0.0), np.zeros(graph.n)
         unserved = np.zeros(graph.n)
         for s in range(graph.n):
@@ -225,25 +225,70 @@ def test_what_is_refused() -> None:
     x = next(b for a, b in edges_of(graph) if a == v)
     cases = [
         ({"through": [True]}, InputError, "`through` must be"),
-        ({"through": [True] * 14, "u_turns": False}, InputError, "must be given apart"),
+        ({"through": [True] * 14, "u_turns": False}, InputError, "`through` does not go with"),
         ({"turns": [[0, 1, 2]]}, InputTypeError, "rows of four numbers"),
         ({"turns": [[13, 0, 1, 1]]}, InputError, "the graph lacks one of those from 13 to 0"),
         ({"turns": [[u, v, 99, 1]]}, InputError, r"must be in \[0, 14\), but one is 99"),
-        ({"turns": [[u, v, x, 1.5]]}, InputError, "fit the dtype of the weights, but one is 1.5"),
+        ({"turns": [[u, v, x, 1.5]]}, InputError, "must fit int32, but one is 1.5"),
+        ({"turns": [[u, v, x, 5e9]]}, InputError, r"must fit int32, but one is 5e\+09"),
+        ({"turns": [[math.inf, v, x, 1]]}, InputError, r"must be in \[0, 14\), but one is inf"),
         ({"turns": [[u, v, x, math.nan]]}, InputError, "but one is nan"),
         ({"turns": [[u, v, x, 1], [u, v, x, 2]]}, InputError, "each turn once"),
-        ({"turns": [], "order": range(14)}, InputError, 'order="auto"'),
+        ({"turns": [], "order": range(14)}, InputError, "`order` must name no vertices"),
     ]
     for options, kind, message in cases:
         with pytest.raises(kind, match=message):
             tri_apsp.prepare(graph, **options)
-    unordered = tri_apsp.prepare(graph, u_turns=False, order="none")
-    with pytest.raises(InputError, match="need an order of elimination"):
-        tri_apsp.edge_flows(unordered, [0], [1], 1)
+    floats = sparse_graph(graph, dtype=torch.float64)
+    halves = tri_apsp.prepare(floats, turns=[[u, v, x, 0.5]])
+    with pytest.raises(InputError, match=r"must fit int32, but one is 0\.5"):
+        halves.with_weights(torch.ones(graph.edges, dtype=torch.int32))
+    with pytest.raises(InputError, match="cannot be reversed"):
+        turns.reversed()
+    with pytest.raises(AttributeError, match="a graph with zones has no 'save'"):
+        zones.save("z.npz")
+
+
+def test_negative_cycles_have_the_vertices_of_the_graph() -> None:
+    weights = torch.tensor([[0, 1, 5], [-3, 0, 1], [5, 5, 0]])
+    for options in ({"turns": [[0, 1, 0, -1]]}, {"through": [True, True, False]}):
+        graph = tri_apsp.prepare(weights, **options)
+        for call in (
+            lambda x: tri_apsp.shortest_paths(x),
+            lambda x: tri_apsp.paired_distances(x, [0], [2]),
+            lambda x: tri_apsp.paired_paths(x, [0], [2]),
+            lambda x: tri_apsp.accessibility(x, 3),
+        ):
+            with pytest.raises(NegativeCycleError) as found:
+                call(graph)
+            assert set(found.value.vertices) <= {0, 1}
+        marked = tri_apsp.shortest_paths(graph, negative_cycles="mark")
+        assert set(marked.negative_cycle.vertices) <= {0, 1}
+
+
+def test_forms_of_a_graph() -> None:
+    """Undirected, reversed, without vertices, and with a negative edge between sources."""
+    one_way = torch.tensor([[0, 3, 9], [99, 0, 1], [99, 99, 0]])
+    one_way[one_way == 99] = tri_apsp.no_edge(torch.int64)
+    both = tri_apsp.prepare(one_way, directed=False, through=[True] * 3)
+    twice = both.with_weights(sparse_graph(2 * one_way.clamp(max=20)))
+    plain = tri_apsp.prepare(one_way, directed=False)
+    expected = tri_apsp.shortest_paths(plain.with_weights(2 * plain.by_source.weights)).distances
+    assert torch.equal(tri_apsp.shortest_paths(twice).distances, expected)
+    zones = tri_apsp.prepare(one_way, through=[True, False, True])
+    there = tri_apsp.shortest_paths(zones).distances
+    assert torch.equal(tri_apsp.shortest_paths(zones.reversed()).distances, there.T)
+    empty = tri_apsp.prepare(torch.empty(0, 0), through=torch.empty(0, dtype=torch.bool))
+    assert tri_apsp.shortest_paths(empty).distances.shape == (0, 0)
+    negative = torch.tensor([[0, -1, 9], [9, 0, 1], [9, 9, 0]])
+    for graph in (negative, tri_apsp.prepare(negative, through=[True] * 3)):
+        found = tri_apsp.nearest(graph, [0, 1], predecessors=True)
+        assert (found.nearest.tolist(), found.predecessors.tolist()) == ([0, 0, 0], [[-1, 0, 1]])
 
 
 @pytest.mark.gpu
-def test_on_a_gpu() -> None:
+def test_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.elimination.gpu._SWEEP_SECONDS", math.inf)
     network = sparse_graph(tri_apsp.graphs.generate("roads", 1500, seed=3), dtype=torch.int32)
     ends = torch.arange(0, network.n, 7)
     for options in ({"through": (torch.arange(network.n) % 5 > 0).tolist()}, {"u_turns": False}):

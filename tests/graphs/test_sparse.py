@@ -70,6 +70,13 @@ def test_containers_of_scipy_and_files():
     expected(sparse_graph(small), torch.int32)
 
 
+def test_a_reversed_graph_keeps_its_labels():
+    edges = EdgeList(3, np.array([0, 1]), np.array([1, 2]), np.array([3, 1]), ["a", "b", "c"])
+    found = sparse_graph(edges).reversed()
+    assert list(found.labels) == ["a", "b", "c"]
+    assert (found.by_source.vertices.tolist(), found.by_source.rows.tolist()) == ([0, 1], [0, 1])
+
+
 def test_of_several_entries_the_smallest_counts_and_missing_ones_are_left_out():
     sources = torch.tensor([1, 0, 1, 0, 0, 2])
     targets = torch.tensor([2, 1, 2, 1, 2, 2])

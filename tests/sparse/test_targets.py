@@ -93,6 +93,10 @@ def test_blocks_of_rows_go_to_the_host() -> None:
     found = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, out=out)
     assert found.distances is out
     assert torch.equal(out, expected.cpu())
+    options = {"sources": sources, "predecessors": True}
+    found = tri_apsp.shortest_paths(graph, **options, out=torch.empty(1500, 3000))
+    expected = tri_apsp.shortest_paths(graph, **options)
+    assert found.path(8, 2999) == expected.path(8, 2999)
 
 
 def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,8 @@ def run(args: argparse.Namespace) -> None:
     shown: list[dict[str, Any]] = []
     for weight, path in paths:
         edges = Paths(torch.tensor(path), torch.tensor([0, len(path)]), lists)
-        numbers = {"edges": len(path) - 1, "rows": lists and edges.rows.tolist()}
+        has_rows = lists is not None and lists.rows is not None
+        numbers = {"edges": len(path) - 1, "rows": edges.rows.tolist() if has_rows else None}
         named = {"distance": as_number(weight, dtype), "path": problem.names(path)}
         shown.append(named | numbers)
     fields = [("path", "" if shown else f"there is none from {args.source} to {args.target}")]

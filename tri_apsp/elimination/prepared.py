@@ -239,12 +239,10 @@ class PreparedGraph(SparseGraph):
             )
         if torch.equal(given.offsets, own.offsets) and torch.equal(given.vertices, own.vertices):
             return replace(self, by_source=given)
-        keys, of_given = (lists.owners() * self.n + lists.vertices for lists in (own, given))
-        indices = torch.searchsorted(keys, of_given)
-        known = torch.cat((keys, keys.new_full((1,), -1)))[indices] == of_given
-        if not bool(known.all()):
-            wrong = int((~known).nonzero()[0])
-            source, target = divmod(int(of_given[wrong]), self.n)
+        indices = own.numbers_of(given.owners(), given.vertices)
+        if bool((indices < 0).any()):
+            wrong = int((indices < 0).nonzero()[0])
+            source, target = int(given.owners()[wrong]), int(given.vertices[wrong])
             raise InputError(
                 "`weights` must have no edge that the prepared graph lacks, but have one from "
                 f"{self.labels[source]} to {self.labels[target]}; prepare that graph."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,13 +13,13 @@ import torch
 from tri_apsp.arguments import as_vector, check_flags
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
 from tri_apsp.graphs.labels import Labels
 from tri_apsp.graphs.sparse import EdgeLists, GraphLike, SparseGraph, of_entries, sparse_graph
 from tri_apsp.messages import shown
 from tri_apsp.paths.following import Paths
 from tri_apsp.result import Result
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import dtype_name, no_edge
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +117,8 @@ class RestrictedGraph:
         """
         if self.restriction == "turns":
             raise InputError(
-                "a graph with turns has none in which its edges lead the other way; prepare that "
-                "graph, with rows of (to, via, from, cost)."
+                "a graph with turns cannot be reversed; prepare the reversed graph, with rows of "
+                "(to, via, from, cost)."
             )
         through = self.starts == torch.arange(self.n)
         return _with_zones(self.given.reversed(), through, "auto")
@@ -143,22 +145,23 @@ class RestrictedGraph:
         return replace(self, given=given, inner=inner)
 
     def result(self, found: Result) -> Result:
-        """Return a result with the vertices of the graph; its columns are."""
+        """Return a result with sources, predecessors and nearest as vertices of the graph; columns
+        are that already.
+        """
         changes: dict[str, Any] = {"labels": self.labels, "edge_lists": self.by_source}
         if found.sources is not None:
             changes["sources"] = self.owners[found.sources]
         if found.targets is not None and torch.equal(found.targets, torch.arange(self.n)):
             changes["targets"] = None
+        if found.negative_cycle is not None:
+            vertices = tuple(int(self.owners[v]) for v in found.negative_cycle.vertices)
+            changes["negative_cycle"] = replace(found.negative_cycle, vertices=vertices)
         if found.nearest is not None:
             changes["nearest"] = self._owners(found.nearest[: self.n])
         if found.predecessors is not None:
             pred = self._owners(found.predecessors[:, : self.n])
-            rows = torch.arange(len(pred), device=pred.device)
-            if found.nearest is None:  # a copy of a source leads to it
-                pred[rows, changes["sources"].to(pred.device)] = -1
-            else:
-                pred[:, changes["sources"].to(pred.device)] = -1
-            changes["predecessors"] = pred
+            own = pred == torch.arange(self.n, device=pred.device)  # from the copy of a source
+            changes["predecessors"] = pred.masked_fill_(own, -1)
         return replace(found, **changes)
 
     def _owners(self, vertices: torch.Tensor) -> torch.Tensor:
@@ -198,6 +201,18 @@ class RestrictedGraph:
         return loads[place], passing.clamp(min=0)
 
 
+@contextmanager
+def named_cycles(graph: object) -> Iterator[None]:
+    """Raise the error of a negative cycle with the vertices of the graph, if that is restricted."""
+    try:
+        yield
+    except NegativeCycleError as error:
+        if not isinstance(graph, RestrictedGraph):
+            raise
+        vertices = [int(graph.owners[v]) for v in error.vertices]
+        raise error.of_vertices(vertices, graph.labels) from None
+
+
 def given_graph(graph: GraphLike | RestrictedGraph) -> SparseGraph | RestrictedGraph:
     """Return a graph for a function that takes restricted ones."""
     return graph if isinstance(graph, RestrictedGraph) else sparse_graph(graph)
@@ -208,11 +223,15 @@ def restricted(
 ) -> RestrictedGraph:
     """Return a graph with zones or turns: see tri_apsp.prepare."""
     check_flags(u_turns=u_turns)
-    has_turns = turns is not None or not u_turns
-    if not isinstance(order, str) or (through is not None) == has_turns:
+    if through is not None and (turns is not None or not u_turns):
         raise InputError(
-            "`through` and `turns` must be given apart, and without an order of vertices, but are "
-            'not; give one of them, and order="auto".'
+            "`through` does not go with `turns` and `u_turns`, but is given beside them; leave one "
+            "of them out."
+        )
+    if not isinstance(order, str):
+        raise InputError(
+            "`order` must name no vertices for a graph with zones or turns, which is solved as a "
+            'larger one, but does; give "auto".'
         )
     if through is not None:
         return _with_zones(graph, through, order)
@@ -238,7 +257,7 @@ def _with_zones(graph: SparseGraph, through: Any, order: str) -> RestrictedGraph
     ends = torch.cat((tails, starts[zones])), torch.cat((heads, zones))
     edge_of = torch.cat((torch.arange(graph.edges), torch.full((places,), -1)))
     owners = torch.cat((torch.arange(n), zones))
-    costs = torch.zeros(len(edge_of), dtype=graph.dtype)
+    costs = torch.zeros(len(edge_of), dtype=torch.float64)
     return _restricted(graph, "zones", order, ends, (starts, owners, edge_of, costs))
 
 
@@ -262,7 +281,7 @@ def _with_turns(graph: SparseGraph, turns: Any, order: str, *, u_turns: bool) ->
     begins = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
     before = torch.arange(edges).repeat_interleave(counts)
     after = offsets[:-1][heads][before] + torch.arange(len(before)) - begins[before]
-    added = torch.zeros(len(before), dtype=graph.dtype)
+    added = torch.zeros(len(before), dtype=torch.float64)
     allowed = torch.ones(len(before), dtype=torch.bool)
     if not u_turns:
         allowed = heads[after] != tails[before]
@@ -286,8 +305,8 @@ def _with_turns(graph: SparseGraph, turns: Any, order: str, *, u_turns: bool) ->
         raise InputError(
             f"`turns` must name each turn once, but have {names} twice; leave one row out."
         )
-    allowed[place] = costs < no_edge(graph.dtype)
-    added[place] = torch.where(allowed[place], costs, 0)
+    allowed[place] = costs < np.inf
+    added[place] = costs
     before, after, added = before[allowed], after[allowed], added[allowed]
     every, numbers = torch.arange(n), torch.arange(edges)
     # Ends are 0 to n, then edges, then starts.
@@ -304,7 +323,8 @@ def _with_turns(graph: SparseGraph, turns: Any, order: str, *, u_turns: bool) ->
 
 
 def _turn_rows(turns: Any, graph: SparseGraph) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the vertices (3, rows) of turns, and their costs in the dtype of the graph."""
+    """Return the vertices (3, rows) of turns, and their costs as float64."""
+    turns = turns.detach().cpu() if isinstance(turns, torch.Tensor) else turns
     try:
         rows: Array = np.asarray(turns, np.float64)
     except (TypeError, ValueError):
@@ -316,25 +336,36 @@ def _turn_rows(turns: Any, graph: SparseGraph) -> tuple[torch.Tensor, torch.Tens
             f"{shown(turns)}; give an array (rows, 4)."
         )
     vertices, costs = rows[:, :3], rows[:, 3]
-    is_vertex = (vertices >= 0) & (vertices < graph.n) & (vertices % 1 == 0)
-    is_whole = (costs == np.inf) | (np.nan_to_num(costs) % 1 == 0)
-    is_cost = (costs > -np.inf) & (is_whole | graph.dtype.is_floating_point)
+    is_vertex = (vertices >= 0) & (vertices < graph.n) & (np.floor(vertices) == vertices)
     for valid, values, rule in (
         (is_vertex, vertices, f"vertices of `turns` must be in [0, {graph.n})"),
-        (is_cost, costs, "costs of `turns` must be numbers that fit the dtype of the weights"),
+        (costs > -np.inf, costs, "costs of `turns` must be numbers, or inf"),
     ):
         if not valid.all():
             raise InputError(f"{rule}, but one is {values[~valid][0]:g}; correct the row.")
-    missing = no_edge(graph.dtype)
-    given = torch.from_numpy(np.where(costs == np.inf, missing, costs)).to(graph.dtype)
-    return torch.from_numpy(vertices.T.astype(np.int64)), given
+    return torch.from_numpy(vertices.T.astype(np.int64)), torch.from_numpy(costs)
 
 
 def _weights(weights: torch.Tensor, edge_of: torch.Tensor, costs: torch.Tensor) -> torch.Tensor:
-    """Return the weights of the edges of a larger graph, in the order in which it was made."""
-    missing = no_edge(weights.dtype)
+    """Return the weights of the edges of a larger graph, in the order in which it was made.
+
+    Raises:
+        InputError: a sum of a weight and a cost does not fit the dtype of the weights.
+    """
+    missing, dtype = no_edge(weights.dtype), weights.dtype
     own = torch.cat((weights, weights.new_zeros(1)))[edge_of]  # -1 is the last
-    return torch.where(own == missing, own, own + costs.to(weights.dtype))
+    is_edge, sums = own != missing, own.double() + costs
+    most = torch.finfo(dtype).max if dtype.is_floating_point else missing - 1
+    wrong = is_edge & (sums.abs() > most)
+    if not dtype.is_floating_point:
+        wrong |= costs != costs.round()
+    if bool(wrong.any()):
+        raise InputError(
+            "the cost of a turn, also with the weight of the edge that follows, must fit "
+            f"{dtype_name(dtype)}, but one is {costs[wrong][0].item():g}; correct it, or convert "
+            "the weights."
+        )
+    return torch.where(is_edge, own + costs.to(dtype), own)
 
 
 def _restricted(

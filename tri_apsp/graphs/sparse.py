@@ -319,7 +319,8 @@ class SparseGraph:
     def reversed(self) -> SparseGraph:
         """Return the graph in which each edge leads the other way."""
         ends = self.by_source.vertices.long(), self.by_source.owners()
-        return canonical(self.n, *ends, self.by_source.weights, self.by_source.rows)
+        found = canonical(self.n, *ends, self.by_source.weights, self.by_source.rows)
+        return SparseGraph(self.n, found.by_source, self.labels)
 
     def dense(self) -> torch.Tensor:
         """Return the weights as a matrix (n, n).

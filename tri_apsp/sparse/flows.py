@@ -165,11 +165,6 @@ def shared_edge_flows(
         check_positive(whole)
         return _flows_of(whole, starts, ends, demand, share, progress=progress)
     inner = whole.inner
-    if inner.sweeps is None:
-        raise InputError(
-            f"flows of a graph with {whole.restriction} need an order of elimination, but it has "
-            f"none: {inner.reason}; give graph.given, which is without."
-        )
     check_positive(inner, whole)
     found = _flows_of(inner, whole.starts[starts], ends, demand, share, progress=progress)
     loads, through = whole.loads(found.loads, found.through)
@@ -185,7 +180,7 @@ def _flows_of(
     *,
     progress: bool,
 ) -> EdgeFlows:
-    asked = _demand(demand, len(starts), ends, graph)
+    asked = _demand(demand, len(starts), ends, graph, share)
     with progress_bar(progress and not share.rank) as report:
         return flows(graph, starts, asked, weighted=True, share=share, report=report)
 
@@ -234,7 +229,9 @@ class Demand(NamedTuple):
         return cls(lambda _: values[:, None], rows, 1)
 
 
-def _demand(demand: Any, sources: int, ends: torch.Tensor, graph: SparseGraph) -> Demand:
+def _demand(
+    demand: Any, sources: int, ends: torch.Tensor, graph: SparseGraph, share: Share
+) -> Demand:
     """Return a checked demand from some sources to `ends`, on the device of the graph."""
     values, n, device = as_values(demand), graph.n, graph.device
     if isinstance(values, torch.Tensor) and values.ndim == 0:
@@ -246,7 +243,8 @@ def _demand(demand: Any, sources: int, ends: torch.Tensor, graph: SparseGraph) -
             f"{shape[1:]}, but has shape {tuple(values.shape)}; give it so."
         )
     is_sparse = not isinstance(values, torch.Tensor)
-    values = values if is_sparse else values.to(device)
+    # Of several devices, each takes only its share there, in `block`.
+    values = values if is_sparse or share.size > 1 else values.to(device)
     numbers = torch.from_numpy(values.data) if is_sparse else values
     if numbers.numel():
         least, most = (x.item() for x in numbers.aminmax())  # both are NaN if a number is

@@ -8,7 +8,7 @@ from tri_apsp import engines
 from tri_apsp.arguments import Numbers, as_vector, check_flags, check_tensor, farthest_of, limit_of
 from tri_apsp.device import Devices, resolve_all
 from tri_apsp.elimination.base import Totals
-from tri_apsp.elimination.restricted import RestrictedGraph, given_graph
+from tri_apsp.elimination.restricted import RestrictedGraph, given_graph, named_cycles
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
@@ -255,7 +255,9 @@ def shared_accessibility(
         begins, of = (starts, ends) if to_vertex else (ends, starts)
         inner = torch.zeros(graph.inner.n, dtype=torch.float64)
         inner[begins] = _amounts(values, graph.n)
-        return shared_accessibility(graph.inner, limits, inner, share, to_vertex=to_vertex)[..., of]
+        with named_cycles(graph):
+            found = shared_accessibility(graph.inner, limits, inner, share, to_vertex=to_vertex)
+        return found[..., of]
     given = sparse_graph(graph)
     engines.choose(given.device)  # which raises if no kernel can run
     amounts = _amounts(values, given.n)

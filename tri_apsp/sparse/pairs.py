@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.arguments import Vertices, farthest_of, sources_of
 from tri_apsp.elimination.prepared import PreparedGraph
-from tri_apsp.elimination.restricted import RestrictedGraph, given_graph
+from tri_apsp.elimination.restricted import RestrictedGraph, given_graph, named_cycles
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph
 from tri_apsp.paths.following import Paths, find_paths, in_order
@@ -61,6 +61,13 @@ def paired_distances(
         tensor([4, 5])
     """
     given, starts, ends = _checked(graph, sources, targets)
+    with named_cycles(graph):
+        return _distances(given, starts, ends, limit)
+
+
+def _distances(
+    given: SparseGraph, starts: torch.Tensor, ends: torch.Tensor, limit: float | None
+) -> torch.Tensor:
     limit = farthest_of(limit, given.dtype)
     if not len(starts):
         return torch.empty(0, dtype=given.dtype, device=given.device)
@@ -112,7 +119,8 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
         [[0, 1, 2], [2, 0, 1]]
     """
     given, starts, ends = _checked(graph, sources, targets)
-    found = replace(_paths(given, starts, ends), lists=given.by_source)
+    with named_cycles(graph):
+        found = replace(_paths(given, starts, ends), lists=given.by_source)
     return graph.paths(found) if isinstance(graph, RestrictedGraph) else found
 
 
