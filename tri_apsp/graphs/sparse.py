@@ -224,7 +224,10 @@ class SparseGraph:
         """The edges to each vertex."""
         lists = self.by_source
         if self.device.type == "cpu":
-            return EdgeLists(*_of_arrays(_transposed(*lists.arrays())))
+            # By places, as `canonical` sorts: another dtype of values would be compiled anew.
+            sources, targets, weights = lists.arrays()
+            found = _transposed(sources, targets, np.arange(len(targets)))
+            return EdgeLists(*_of_arrays((*found[:2], weights[found[2]])))
         order = lists.vertices.sort(stable=True).indices
         counts = torch.bincount(lists.vertices, minlength=self.n)
         return EdgeLists(
