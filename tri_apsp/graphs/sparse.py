@@ -224,10 +224,9 @@ class SparseGraph:
         """The edges to each vertex."""
         lists = self.by_source
         if self.device.type == "cpu":
-            # By places, as `canonical` sorts: another dtype of values would be compiled anew.
-            sources, targets, weights = lists.arrays()
-            found = _transposed(sources, targets, np.arange(len(targets)))
-            return EdgeLists(*_of_arrays((*found[:2], weights[found[2]])))
+            offsets, vertices, weights = lists.arrays()
+            offsets, vertices, places = _transposed(offsets, vertices, np.arange(len(vertices)))
+            return EdgeLists(*_of_arrays((offsets, vertices, weights[places])))
         order = lists.vertices.sort(stable=True).indices
         counts = torch.bincount(lists.vertices, minlength=self.n)
         return EdgeLists(
@@ -321,9 +320,10 @@ class SparseGraph:
 
     def reversed(self) -> SparseGraph:
         """Return the graph in which each edge leads the other way."""
-        ends = self.by_source.vertices.long(), self.by_source.owners()
-        found = canonical(self.n, *ends, self.by_source.weights, self.by_source.rows)
-        return SparseGraph(self.n, found.by_source, self.labels)
+        rows = self.by_source.rows
+        if rows is not None:
+            rows = rows[self.by_source.vertices.cpu().argsort(stable=True)]
+        return SparseGraph(self.n, replace(self.by_destination, rows=rows), self.labels)
 
     def dense(self) -> torch.Tensor:
         """Return the weights as a matrix (n, n).
@@ -637,13 +637,15 @@ def canonical(
     return SparseGraph(n, replace(lists, rows=None if rows is None else rows[place.cpu()]))
 
 
-def _transposed(offsets: Array, vertices: Array, values: Array) -> tuple[Array, Array, Array]:
-    """Return the lists of the same edges at their other ends, in the order of these."""
+def _transposed(offsets: Array, vertices: Array, places: Array) -> tuple[Array, Array, Array]:
+    """Return the lists of the same edges at their other ends, in the order of these: offsets,
+    vertices and places.
+    """
     from tri_apsp.kernels.cpu.edge_lists import lists_by  # see canonical
 
     n = len(offsets) - 1
     owners = np.repeat(np.arange(n, dtype=np.int32), np.diff(offsets))
-    found: tuple[Array, Array, Array] = lists_by(n, vertices, owners, values)
+    found: tuple[Array, Array, Array] = lists_by(n, vertices, owners, places)
     return found
 
 

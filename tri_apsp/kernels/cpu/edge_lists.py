@@ -63,21 +63,21 @@ def kept_edges(sources, targets, weights, no_edge):
 
 
 @kernel
-def lists_by(n, owners, others, given):
-    """Return offsets [n + 1] of int64, vertices [edges] and values [edges]: the others of owner v,
-    and what is given with them, are those from offsets[v] to offsets[v + 1], in the order given.
+def lists_by(n, owners, others, places):
+    """Return offsets [n + 1] of int64, vertices [edges] and places [edges] of int64: the others of
+    owner v, and their places, are those from offsets[v] to offsets[v + 1], in the order given.
     """
-    # places[v + 1] is where the next edge of v goes, and in the end where its edges end.
-    places = np.empty(n + 2, np.int64)
-    vertices, values = np.empty(len(others), np.int32), np.empty(len(others), given.dtype)
+    # offsets[v + 1] is where the next edge of v goes, and in the end where its edges end.
+    offsets = np.empty(n + 2, np.int64)
+    vertices, kept = np.empty(len(others), np.int32), np.empty(len(others), np.int64)
     for v in range(n + 2):
-        places[v] = 0
+        offsets[v] = 0
     for e in range(len(owners)):
-        places[owners[e] + 2] += 1
+        offsets[owners[e] + 2] += 1
     for v in range(n):
-        places[v + 2] += places[v + 1]
+        offsets[v + 2] += offsets[v + 1]
     for e in range(len(owners)):
-        place = places[owners[e] + 1]
-        places[owners[e] + 1] += 1
-        vertices[place], values[place] = others[e], given[e]
-    return places[: n + 1], vertices, values
+        at = offsets[owners[e] + 1]
+        offsets[owners[e] + 1] += 1
+        vertices[at], kept[at] = others[e], places[e]
+    return offsets[: n + 1], vertices, kept
