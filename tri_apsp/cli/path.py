@@ -84,17 +84,16 @@ def run(args: argparse.Namespace) -> None:
         else:
             found = shortest_simple_paths(problem.graph, *ends)
             dtype, paths = problem.graph.dtype, list(islice(found, args.count))
-    given = problem.given
-    if isinstance(given, EdgeList):
-        given = replace(given, through=None)  # which counts no edge
-    lists = None if isinstance(given, DenseGraph) else sparse_graph(given).by_source
-    shown: list[dict[str, Any]] = []
-    for weight, path in paths:
-        edges = Paths(torch.tensor(path), torch.tensor([0, len(path)]), lists)
-        has_rows = lists is not None and lists.rows is not None
-        numbers = {"edges": len(path) - 1, "rows": edges.rows.tolist() if has_rows else None}
-        named = {"distance": as_number(weight, dtype), "path": problem.names(path)}
-        shown.append(named | numbers)
+    rows = _rows_of(problem, [path for _, path in paths])
+    shown: list[dict[str, Any]] = [
+        {
+            "distance": as_number(weight, dtype),
+            "path": problem.names(path),
+            "edges": len(path) - 1,
+            "rows": own,
+        }
+        for (weight, path), own in zip(paths, rows, strict=True)
+    ]
     fields = [("path", "" if shown else f"there is none from {args.source} to {args.target}")]
     for each in shown:
         fields += [
@@ -107,3 +106,17 @@ def run(args: argparse.Namespace) -> None:
     facts = one if args.count is None else {"paths": shown}
     source, target = problem.names(ends)
     print_result(args.json, {"source": source, "target": target, **facts}, fields)
+
+
+def _rows_of(problem: Problem, paths: list[list[int]]) -> list[list[int] | None]:
+    """Return the places of the edges of each path in the file; None of a matrix."""
+    given = problem.given
+    if isinstance(given, EdgeList):
+        given = replace(given, through=None)  # which counts no edge
+    lists = None if isinstance(given, DenseGraph) else sparse_graph(given).by_source
+    if lists is None or lists.rows is None:
+        return [None for _ in paths]
+    vertices = torch.tensor([vertex for path in paths for vertex in path], dtype=torch.int64)
+    offsets = torch.tensor([0, *map(len, paths)]).cumsum(0)
+    found = Paths(vertices, offsets, lists)
+    return [x.tolist() for x in torch.split(found.rows, found.edge_offsets.diff().tolist())]

@@ -56,7 +56,7 @@ _EDGE_BYTES, _VERTEX_BYTES = 136, 160
 # Flows of up to 8000 sources take a GPU as long as those of one: this for each record of the walk,
 # in device memory and in shared memory; a core of its host takes _SWEEP_SECONDS for each source and
 # edge. Measured on an H200 with 16 cores: roads and a triangulation, from 300 and 3000 sources on.
-_RECORD_SECONDS, _SWEEP_SECONDS = (1.6e-6, 0.25e-6), 4e-9
+_RECORD_SECONDS, _SWEEP_SECONDS = {False: 1.6e-6, True: 0.25e-6}, 4e-9
 # Tiles of the kernels of rows, predecessors, tables and pairs. On an H200, 10^8 distances of a
 # table take 5.2 ms by tiles of 32 x 32 and 5.9 by 64 x 64; in 64 bits, 7.3 and 10.0.
 _ROWS_TILE = {"VERTICES": 64, "LANES": 64}
@@ -417,8 +417,8 @@ class GpuSweeps(Sweeps):
         return Paths(found.vertices.to(self.device), found.offsets.to(self.device))
 
     def for_flows(self, sources: int) -> Sweeps:
-        tree, has_lanes = self._tree, self._flow_lanes == 0 and self._walks_in_shared_memory(4)
-        walk = _RECORD_SECONDS[has_lanes] * (tree.edges / 2 + tree.n)
+        tree, in_shared = self._tree, self._flow_lanes == 0 and self._walks_in_shared_memory(4)
+        walk = _RECORD_SECONDS[in_shared] * (tree.edges / 2 + tree.n)
         sweep = _SWEEP_SECONDS * sources * (tree.edges + 4 * tree.n) / thread_count()
         return self._on_cpu if sweep < walk else self
 
@@ -442,7 +442,6 @@ class GpuSweeps(Sweeps):
         size = _EDGE_BYTES * tree.edges + _VERTEX_BYTES * tree.n + 2 * demand.nbytes
         remedy = "use a device with more memory"
         with current(device), memory_for(what, size, device, remedy):
-            demand = demand.contiguous()
             walk, lanes = self._kept(("walk",), lambda: walk_of(tree, device)), len(starts)
             weights, paths = (
                 torch.from_numpy(np.pad(x, ((0, 0), (0, 1)), constant_values=none)).to(device)
@@ -453,7 +452,8 @@ class GpuSweeps(Sweeps):
             values = torch.cat((weights[1][walk.edges], paths[1][walk.edges]), 1)
             positions = torch.from_numpy(starts[order]).to(device)
             if demand.shape[1] > 1:
-                demand = demand[:, torch.from_numpy(order).to(device)].contiguous()
+                demand = demand[:, torch.from_numpy(order).to(device)]
+            demand = demand.contiguous()  # neighbouring lanes lie side by side
             asked = demand.expand(-1, lanes)
             sums = torch.zeros(2 * walk.records + tree.n, dtype=torch.float64, device=device)
             through, over = sums.new_zeros(tree.n), sums.new_zeros(tree.edges)

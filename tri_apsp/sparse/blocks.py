@@ -202,13 +202,13 @@ def solved_blocks(
     n = len(solver.sources)
     parts = (slice(block * rows, min(n, (block + 1) * rows)) for block in chosen)
 
-    def finish(part: slice, distances: torch.Tensor) -> RowBlock:
+    def write(first: int, distances: torch.Tensor) -> None:
         if file is not None:
-            file.write(part.start // rows, distances)
-        return RowBlock(part.start, distances)
+            file.write(first // rows, distances)
 
     try:
-        yield from copied(solver.blocks(rows, parts, most), finish)
+        for part, distances in copied(solver.blocks(rows, parts, most), write):
+            yield RowBlock(part.start, distances)
     finally:
         if file is not None:
             file.close()

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -33,7 +33,6 @@ _VALUES_PER_BLOCK = 1 << 20
 # The factor of a limit with potentials of floats, for their rounding.
 _MARGIN = 1 + 2.0**-20
 
-T = TypeVar("T")
 Write = Callable[[int, torch.Tensor], None]
 """Receives a row's number, and from there on rows of distances on the CPU."""
 
@@ -105,12 +104,10 @@ def _rows(
                     assert block.predecessors is not None
                     pred[rows] = block.predecessors
                 yield rows, block
+                del block  # whose memory the next rows need
 
-        def finish(rows: slice, values: torch.Tensor) -> tuple[slice, None]:
-            assert write is not None
-            return rows, write(rows.start, values)
-
-        for rows, _ in placed() if write is None else copied(placed(), finish):
+        blocks: Iterator[tuple[slice, object]] = placed()
+        for rows, _ in blocks if write is None else copied(placed(), write):
             if progress is not None:
                 synchronize(graph.device)
                 progress(rows.stop / count)
@@ -118,20 +115,22 @@ def _rows(
 
 
 def copied(
-    blocks: Iterable[tuple[slice, "SolvedRows"]], finish: Callable[[slice, torch.Tensor], T]
-) -> Iterator[T]:
-    """Yield what `finish` makes of rows and their distances on the CPU, in a thread of its own
-    while the next blocks are solved.
+    blocks: Iterable[tuple[slice, "SolvedRows"]], write: Write
+) -> Iterator[tuple[slice, torch.Tensor]]:
+    """Yield the distances of blocks on the CPU once they are written, which a thread of its own
+    does while the next blocks are solved.
     """
     writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows")
-    pending = deque[Future[T]]()
+    pending = deque[Future[tuple[slice, torch.Tensor]]]()
 
-    def finished(rows: slice, copy: Callable[[], torch.Tensor]) -> T:
-        return finish(rows, copy())
+    def written(rows: slice, copy: Callable[[], torch.Tensor]) -> tuple[slice, torch.Tensor]:
+        distances = copy()
+        write(rows.start, distances)
+        return rows, distances
 
     try:
         for rows, block in blocks:
-            pending.append(writer.submit(finished, rows, copy_to_cpu(block.distances)))
+            pending.append(writer.submit(written, rows, copy_to_cpu(block.distances)))
             del block
             if len(pending) == 2:
                 yield pending.popleft().result()
