@@ -220,11 +220,11 @@ def prepare(
             "none"; or all vertices, in the order in which they are eliminated.
         through: (n,) of bool: False for zones, at which paths may begin and end, but which they do
             not pass; two zones that an edge joins still reach each other. None: paths pass through
-            all vertices, but of a file .tntp only through those from its <FIRST THRU NODE> on.
+            all vertices, but of a .tntp file only through those from its <FIRST THRU NODE> on.
         turns: rows of (from, via, to, cost): what a path adds that takes the edge from `from` to
             `via` and then that to `to`; inf forbids it. Others cost nothing. An array, a tensor, a
             list or a DataFrame, (rows, 4). A path may then pass a vertex twice. None: no turns.
-        u_turns: False: a path must not turn back at once, but where `turns` has a row for it.
+        u_turns: False: a path must not turn back at once, unless `turns` has a row for it.
 
     Returns:
         The graph; `n`, `edges`, `dtype` and `device` describe it, and printed it says what it is

@@ -250,7 +250,7 @@ class Request:
             place = None if device is None or is_shared else devices[0]
             sparse = sparse_graph(graph, dtype=dtype, device=place)
             sparse = sparse if directed else sparse.both_ways()
-            labels = sparse.labels
+            labels = sparse.labels if restricted is None else restricted.labels
         elif offsets is None:
             if is_tensor:
                 graph = _converted(graph, dtype, directed=directed)

@@ -262,6 +262,7 @@ def test_negative_cycles_have_the_vertices_of_the_graph() -> None:
             with pytest.raises(NegativeCycleError) as found:
                 call(graph)
             assert set(found.value.vertices) <= {0, 1}
+            assert found.value.labels == graph.labels
         marked = tri_apsp.shortest_paths(graph, negative_cycles="mark")
         assert set(marked.negative_cycle.vertices) <= {0, 1}
 

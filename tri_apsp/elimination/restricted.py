@@ -60,7 +60,10 @@ class RestrictedGraph:
     owners: torch.Tensor = field(repr=False)
     edge_of: torch.Tensor = field(repr=False)
     turn_costs: torch.Tensor = field(repr=False)
-    _whole: tuple[EdgeLists, PreparedGraph] = field(repr=False)
+    # The edges that edge_of numbers, and the larger graph with all of them, on the CPU: other
+    # weights may close some.
+    _first: EdgeLists = field(repr=False)
+    _whole: PreparedGraph = field(repr=False)
 
     @property
     def n(self) -> int:
@@ -133,22 +136,24 @@ class RestrictedGraph:
         return self._of(found)
 
     def _of(self, given: PreparedGraph) -> RestrictedGraph:
-        first, whole = self._whole
         lists, missing = given.by_source, no_edge(given.dtype)
-        weights = torch.full((len(first.weights),), missing, dtype=given.dtype)
-        place = first.numbers_of(lists.owners().cpu(), lists.vertices.cpu())
-        weights[place] = lists.weights.cpu()
-        rows = whole.by_source.rows
+        weights = torch.full((len(self._first.weights),), missing, dtype=given.dtype)
+        weights[self._first_numbers(lists)] = lists.weights.cpu()
+        rows = self._whole.by_source.rows
         assert rows is not None
         values = _weights(weights, self.edge_of, self.turn_costs)[rows]
-        inner = whole.with_weights(values).to(given.device)
+        inner = self._whole.with_weights(values).to(given.device)
         return replace(self, given=given, inner=inner)
+
+    def _first_numbers(self, lists: EdgeLists) -> torch.Tensor:
+        """Return the numbers of edges, as edge_of has them."""
+        return self._first.numbers_of(lists.owners().cpu(), lists.vertices.cpu())
 
     def result(self, found: Result) -> Result:
         """Return a result with sources, predecessors and nearest as vertices of the graph; columns
         are that already.
         """
-        changes: dict[str, Any] = {"labels": self.labels, "edge_lists": self.by_source}
+        changes: dict[str, Any] = {"edge_lists": self.by_source}
         if found.sources is not None:
             changes["sources"] = self.owners[found.sources]
         if found.targets is not None and torch.equal(found.targets, torch.arange(self.n)):
@@ -186,19 +191,22 @@ class RestrictedGraph:
         assert rows is not None
         return self.edge_of[rows] >= 0
 
-    def loads(self, inner: torch.Tensor, through: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the loads of edges, and the flow through vertices, from the larger graph's."""
-        lists, first = self.inner.by_source, self._whole[0]
+    def loads(
+        self, larger: torch.Tensor, through: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loads of edges and the flow through vertices, from those of the larger graph:
+        `larger` of its edges, `through` of its vertices.
+        """
+        lists, travels = self.inner.by_source, self.travels
         assert lists.rows is not None
-        edges, owners, travels = self.edge_of[lists.rows], lists.owners().cpu(), self.travels
-        loads = torch.zeros(len(first.weights), dtype=torch.float64)
-        loads.index_add_(0, edges[travels], inner[travels])
+        edges, owners = self.edge_of[lists.rows], lists.owners().cpu()
+        loads = torch.zeros(len(self._first.weights), dtype=torch.float64)
+        loads.index_add_(0, edges[travels], larger[travels])
         passing = torch.zeros(self.n, dtype=torch.float64).index_add_(0, self.owners, through)
+        # What goes on to the end of a path does not pass; a start has none before it.
         ends = ~travels & (self.starts[self.owners[owners]] != owners)
-        passing.index_add_(0, lists.vertices.cpu()[ends].long(), -inner[ends])
-        own = self.by_source
-        place = first.numbers_of(own.owners().cpu(), own.vertices.cpu())
-        return loads[place], passing.clamp(min=0)
+        passing.index_add_(0, lists.vertices.cpu()[ends].long(), -larger[ends])
+        return loads[self._first_numbers(self.by_source)], passing.clamp(min=0)
 
 
 @contextmanager
@@ -219,7 +227,7 @@ def given_graph(graph: GraphLike | RestrictedGraph) -> SparseGraph | RestrictedG
 
 
 def restricted(
-    graph: SparseGraph, through: Any, turns: Any, order: Any, *, u_turns: bool
+    graph: PreparedGraph, through: Any, turns: Any, order: Any, *, u_turns: bool
 ) -> RestrictedGraph:
     """Return a graph with zones or turns: see tri_apsp.prepare."""
     check_flags(u_turns=u_turns)
@@ -238,7 +246,7 @@ def restricted(
     return _with_turns(graph, () if turns is None else turns, order, u_turns=u_turns)
 
 
-def _with_zones(graph: SparseGraph, through: Any, order: str) -> RestrictedGraph:
+def _with_zones(graph: PreparedGraph, through: Any, order: str) -> RestrictedGraph:
     """Return the graph whose paths pass through a vertex only where `through` (n,) of bool says so.
 
     Raises:
@@ -261,7 +269,7 @@ def _with_zones(graph: SparseGraph, through: Any, order: str) -> RestrictedGraph
     return _restricted(graph, "zones", order, ends, (starts, owners, edge_of, costs))
 
 
-def _with_turns(graph: SparseGraph, turns: Any, order: str, *, u_turns: bool) -> RestrictedGraph:
+def _with_turns(graph: PreparedGraph, turns: Any, order: str, *, u_turns: bool) -> RestrictedGraph:
     """Return the graph in which turns from an edge to the next have costs.
 
     Args:
@@ -369,19 +377,16 @@ def _weights(weights: torch.Tensor, edge_of: torch.Tensor, costs: torch.Tensor) 
 
 
 def _restricted(
-    graph: SparseGraph,
+    graph: PreparedGraph,
     restriction: str,
     order: str,
     ends: tuple[torch.Tensor, torch.Tensor],
     maps: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor],
 ) -> RestrictedGraph:
-    starts, owners, edge_of, costs = maps
+    _, owners, edge_of, costs = maps
     weights = _weights(graph.by_source.weights.cpu(), edge_of, costs)
     rows, cpu = torch.arange(len(weights)), torch.device("cpu")
     larger = of_entries(len(owners), *ends, weights, device=cpu, rows=rows)
     whole = ordered(larger, order)
-    given = graph if isinstance(graph, PreparedGraph) else ordered(graph, "none")
-    first = given.to(cpu).by_source
-    return RestrictedGraph(
-        given, whole.to(graph.device), restriction, starts, owners, edge_of, costs, (first, whole)
-    )
+    inner, first = whole.to(graph.device), graph.to(cpu).by_source
+    return RestrictedGraph(graph, inner, restriction, *maps, first, whole)
