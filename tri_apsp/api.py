@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import torch
 
 from tri_apsp import calls, planning
-from tri_apsp.arguments import Vertices, check_flags
+from tri_apsp.arguments import Vertices, as_integer, check_flags
 from tri_apsp.configs import Config
 from tri_apsp.dense import packed_graphs
 from tri_apsp.dense.exponents import direct_products
@@ -20,6 +20,7 @@ from tri_apsp.device import DeviceName, Devices, resolve
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.elimination.restricted import RestrictedGraph, restricted
+from tri_apsp.errors import InputError
 from tri_apsp.graphs import EdgeList
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
@@ -278,6 +279,7 @@ def nearest(
     graph: GraphLike,
     sources: Vertices,
     *,
+    k: int | None = None,
     targets: Vertices | None = None,
     directed: bool = True,
     method: Literal["auto", "johnson"] | RowMethod = "auto",
@@ -289,31 +291,37 @@ def nearest(
     device: DeviceName | None = None,
 ) -> Result:
     """Compute the distance of each vertex from the nearest of some sources, and which source that
-    is: `D[0, j] = min over sources i of W*[i, j]`.
+    is: `D[0, j] = min over sources i of W*[i, j]`; or from the k nearest.
 
     Args:
         graph: as for `shortest_paths`, without a batch.
-        sources: vertices, such as facilities.
+        sources: vertices, such as facilities; of equal ones, one counts.
+        k: how many sources to find for each vertex, at least 1; None: one, as a row.
         targets: as for `shortest_paths`.
         directed: as for `shortest_paths`.
-        method: "auto", "johnson" or a method of sparse graphs; see `shortest_paths`.
+        method: "auto", "johnson" or a method of sparse graphs; with `k` "auto", "johnson",
+            "dijkstra" or "elimination"; see `shortest_paths`.
         limit: as for `shortest_paths`.
         dtype: as for `shortest_paths`.
-        predecessors: as for `shortest_paths`.
+        predecessors: as for `shortest_paths`, without `k`.
         negative_cycles: as for `shortest_paths`.
         weight_error: as for `shortest_paths`.
         device: as for `shortest_paths`, one.
 
     Returns:
         One row: `distances` (1, n), or (1, targets); `Result.nearest` (n,) is the source of each
-        vertex, -1 without a path. For the distances to the nearest source, give a graph whose edges
-        lead the other way.
+        vertex, -1 without a path. With `k` k rows, `distances` (k, n) ascending in each column, and
+        `Result.nearest` (k, n); where fewer sources have a path, the rest is `no_edge` and -1. For
+        the distances to the nearest sources, give `prepare(graph).reversed()`, whose edges lead the
+        other way.
 
     Raises:
-        ApspError: the errors of `shortest_paths`.
+        ApspError: the errors of `shortest_paths`; `predecessors`, or another method, with `k`.
 
     Cost:
-        That of one row by a method of sparse graphs, however many sources there are.
+        That of k rows by a method of sparse graphs, however many sources there are. But with `k`
+        that of a row for each source, if weights are negative and the graph does not stay sparse
+        while its vertices are eliminated.
 
     Examples:
         >>> import torch
@@ -322,7 +330,15 @@ def nearest(
         >>> result = tri_apsp.nearest(weights, [0, 1])
         >>> result.distances.tolist(), result.nearest.tolist()
         ([[0, 0, 1]], [0, 1, 1])
+        >>> tri_apsp.nearest(weights, [0, 1], k=2).nearest.tolist()
+        [[0, 1, 1], [1, 0, 0]]
     """
+    if k is not None:
+        k = as_integer(k, "k", 1)
+        if predecessors or method not in ("auto", "johnson", "dijkstra", "elimination"):
+            option = "predecessors=True" if predecessors else f"method={method!r}"
+            remedy = "call paired_paths" if predecessors else 'give "auto"'
+            raise InputError(f"`{option}` does not go with `k`, but is given; {remedy}.")
     request = Request.of(
         graph,
         sources=sources,
@@ -330,14 +346,18 @@ def nearest(
         directed=directed,
         method=method,
         limit=limit,
-        nearest=True,
+        nearest=k or 1,
         dtype=dtype,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
         weight_error=weight_error,
         device=device,
     )
-    return planning.run(request, planning.plan_of(request))
+    found = planning.run(request, planning.plan_of(request))
+    if k is None:
+        assert found.nearest is not None
+        found = replace(found, nearest=found.nearest[0])
+    return found
 
 
 @old_options(calls.solve, "min_only", "no_path", "overwrite", own="progress")

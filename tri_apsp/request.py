@@ -93,7 +93,8 @@ class Request:
         sources: (rows,) of int64 on the CPU; None: all vertices.
         targets: (columns,) of int64 on the CPU; None: all vertices.
         limit: rounded to the dtype of the graph.
-        nearest: whether one row is wanted, the distances from the nearest source.
+        nearest: how many rows are wanted, the distances from so many nearest sources; 0: those from
+            each source.
         out: where the distances go; None: a new tensor, or with options.overwrite the weights.
         options: what the caller wants of the distances.
         memory: the bytes that blocks of rows may take on a device; None: what is free.
@@ -116,7 +117,7 @@ class Request:
     method: str
     config: Config | None
     limit: float | None
-    nearest: bool
+    nearest: int
     out: Place | None
     options: Options
     memory: int | None
@@ -137,7 +138,7 @@ class Request:
         method: str = "auto",
         config: Config | None = None,
         limit: float | None = None,
-        nearest: bool = False,
+        nearest: int = 0,
         dtype: torch.dtype | None = None,
         out: Place | Sequence[torch.Tensor] | None = None,
         check: bool = True,
@@ -193,7 +194,7 @@ class Request:
         is_tensor, is_sparse_graph = isinstance(graph, torch.Tensor), is_sparse(graph)
         home = _home_of(graph)
         devices = home if device is None else resolve_all(device)
-        devices = devices[:1] if nearest else devices  # which is one row
+        devices = devices[:1] if nearest else devices
         is_matrix = (
             is_tensor
             and not is_sparse_graph
@@ -361,7 +362,7 @@ class Request:
     def rows(self) -> int:
         """The number of rows of distances to solve."""
         if self.nearest:
-            return 1
+            return self.nearest
         return self.n if self.sources is None else len(self.sources)
 
     @property
@@ -406,7 +407,7 @@ class Request:
     @property
     def needs_sparse(self) -> bool:
         """Whether only a sparse plan has what was asked for."""
-        return self.method in _SPARSE_METHODS or self.limit is not None or self.nearest
+        return self.method in _SPARSE_METHODS or self.limit is not None or self.nearest > 0
 
     @property
     def needs_dense(self) -> bool:

@@ -30,7 +30,7 @@ class Result:
     Attributes:
         distances: of the dtype and on the device of the weights, and in their unit; `no_edge`
             (inf) where there is no path, see `filled`. (n, n), or of a batch (batch, n, n), from
-            every vertex; (len(sources), n) from chosen sources; (1, n) of `nearest`; with
+            every vertex; (len(sources), n) from chosen sources; (1, n) or (k, n) of `nearest`; with
             `targets`, len(targets) columns.
         plan: what ran: method, engine, configuration.
         predecessors: int32 of the shape and on the device of the distances, but with a column for
@@ -48,8 +48,8 @@ class Result:
             negative cycle then have the distance minus infinity, `-no_edge(dtype)` for integers,
             and no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
-        nearest: (n,) of int64 of `tri_apsp.nearest`, else None: the source nearest to each vertex,
-            -1 without a path; of several, any.
+        nearest: (n,) of int64 of `tri_apsp.nearest`, with its `k` (k, n), else None: the sources
+            nearest to each vertex, -1 without a path; of several as near, any.
         targets: (len(targets),) of int64 on the CPU, the vertices of the columns; None: every one.
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.

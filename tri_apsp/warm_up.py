@@ -174,7 +174,7 @@ def _sparse_steps(
         {"sources": many},
         {"sources": few, "targets": few},
         {"sources": few, "limit": 4},
-        {"sources": few, "nearest": True},
+        {"sources": few, "nearest": 1},
         *({"sources": many, "method": method} for method in ("dijkstra", "many_sources")),
     ]
 

@@ -45,6 +45,18 @@ def test_limit(cli, five, sources):
     assert found == TO_SOURCES.replace("4,3,4", "4,-1,inf")
 
 
+def test_the_two_nearest(cli, five, sources, tmp_path):
+    lines = "vertex,rank,nearest,distance 1,1,3,1 1,2,2,4 2,1,2,0 2,2,3,3 3,1,3,0 3,2,2,3"
+    lines += " 4,1,-1,inf 4,2,-1,inf 5,1,-1,inf 5,2,-1,inf"
+    words = ["nearest", five, "--sources", sources, "-k", 2]
+    assert cli(*words).out.split() == lines.split()
+    path = tmp_path / "n.csv"
+    assert "6 of 10 pairs" in cli(*words, "-o", path).out
+    assert path.read_text().split() == lines.split()
+    found = cli(*words, "--json").json
+    assert (found["k"], found["reachable_pairs"]) == (2, 6)
+
+
 def test_names(cli, save):
     graph, names = save("g.csv", 'Oslo,Rome,2\nRome,"New York",0.5\n'), save("s.txt", "Rome\n")
     lines = ["vertex,nearest,distance", '"New York",Rome,0.5', "Oslo,,inf", "Rome,Rome,0"]
@@ -55,6 +67,7 @@ def test_names(cli, save):
     ("words", "parts"),
     [
         ("", ["required: --sources"]),
+        ("--sources {0}/s.txt -k 0", ["`k` must be at least 1", "but is 0"]),
         ("--sources {0}/s.txt -o {0}/n.npy", [".csv, some also", "ends in .npy", "rename it"]),
         ("--sources {0}/bad.csv -o {0}/bad.csv", ["--sources and --out must be two files"]),
     ],

@@ -63,6 +63,15 @@ def test_a_table_of_edges_and_a_labelled_matrix():
     assert alone["nearest"].isna().tolist() == [False, True, True]
     some = tri_apsp.to_pandas(tri_apsp.nearest(graph, [1, 2], targets=[2]))
     assert some["nearest"].to_dict() == {"Rome": "Rome"}
+    two = tri_apsp.to_pandas(tri_apsp.nearest(graph, [1, 2], k=2, targets=[0, 1]))
+    assert two.index.names == ["vertex", "rank"]
+    assert two["nearest"].to_dict() == {
+        ("Bari", 1): "Oslo",
+        ("Bari", 2): "Rome",
+        ("Oslo", 1): "Oslo",
+        ("Oslo", 2): "Rome",
+    }
+    assert two["distance"].tolist() == [2.5, 5.5, 0, 3]
     plain = tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(3, 3)))
     assert list(plain.columns) == [0, 1, 2]
     assert tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(0, 0))).shape == (0, 0)

@@ -60,19 +60,21 @@ def test_accessibility(graph: Graph) -> None:
 @each
 def test_nearest(graph: Graph) -> None:
     """From each vertex to the nearest depot, which is from that against the edges."""
-    theirs, depots = convert(graph), sorted({0, graph.n // 2})
+    theirs, depots = convert(graph), sorted({0, graph.n // 3, graph.n // 2})
     theirs.set_pois(
-        "depots", 1e3, 1, pd.Series(np.float64(depots)), pd.Series(np.zeros(len(depots)))
+        "depots", 1e3, 2, pd.Series(np.float64(depots)), pd.Series(np.zeros(len(depots)))
     )
-    found = theirs.nearest_pois(1e3, "depots", max_distance=cases.INF, include_poi_ids=True)
-    ours = tri_apsp.nearest(graph.reverse.ours, depots)
-    distances = cases.values(ours.distances)[0]
-    assert_close(distances, found[1])
-    for v in np.isfinite(distances).nonzero()[0]:
-        depot = depots[int(found["poi1"][v])]
-        assert depot == ours.nearest[v] or graph.distances()[v, depot] == pytest.approx(
-            distances[v]
-        )
+    found = theirs.nearest_pois(
+        1e3, "depots", num_pois=2, max_distance=cases.INF, include_poi_ids=True
+    )
+    ours = tri_apsp.nearest(graph.reverse.ours, depots, k=2)
+    for rank, distances in enumerate(cases.values(ours.distances)):
+        assert_close(distances, found[rank + 1])
+        for v in np.isfinite(distances).nonzero()[0]:
+            depot = depots[int(found[f"poi{rank + 1}"][v])]
+            assert depot == ours.nearest[rank, v] or graph.distances()[v, depot] == pytest.approx(
+                distances[v]
+            )
 
 
 @each

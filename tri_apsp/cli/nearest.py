@@ -27,6 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "GRAPH; or - for standard input",
         ),
         option(
+            "-k",
+            type=int,
+            metavar="K",
+            help="find the K nearest for each vertex, on K lines with the column rank, from 1 on; "
+            "default: the nearest, without that column",
+        ),
+        option(
             "--to-sources",
             action="store_true",
             help="measure the distance from each vertex to a source; default: from the source to "
@@ -36,34 +43,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
         DEVICE,
         SPARSE_DTYPE,
         OUT.but(
-            help="write the columns vertex, nearest and distance; the name ends in one of "
-            f"{', '.join(_FORMATS)}; default: to standard output, without a summary"
+            help="write the columns vertex, nearest and distance, and with -k rank; the name ends "
+            f"in one of {', '.join(_FORMATS)}; default: to standard output, without a summary"
         ),
         json_of(
-            "n, edges, sources (their number), to_sources, device, dtype, method, engine, seconds "
-            f"({SECONDS}), reachable_vertices, max_distance, sum_distances"
+            "n, edges, sources (their number), k (null: without), to_sources, device, dtype, "
+            f"method, engine, seconds ({SECONDS}), reachable_vertices (with -k reachable_pairs), "
+            "max_distance, sum_distances"
         ),
     )
     parser.epilog = (
         "A vertex without a path has the distance inf. Its nearest source is -1, or an empty field "
         "if vertices have names or numbers with gaps. The cost is that of one row of distances, "
-        "whatever the number of sources."
+        "or of K, whatever the number of sources."
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read a graph and sources, solve it, and write the nearest source of each vertex."""
+    """Read a graph and sources, solve it, and write the nearest sources of each vertex."""
     problem = Problem(args, "--out", formats=_FORMATS, inputs=["--sources"])
     sources = problem.vertices("--sources")
     graph = problem.network.reversed() if args.to_sources else problem.network
-    result, seconds = problem.timed(partial(nearest, graph, sources, limit=args.limit))
+    result, seconds = problem.timed(partial(nearest, graph, sources, k=args.k, limit=args.limit))
     assert result.nearest is not None
     count = len(set(sources))
+    # A row of one nearest source is written without its rank.
+    distances = result.distances if args.k else result.distances[0]
     problem.show_lines(
         result.distances,
-        partial(nearest_lines, result.nearest, result.distances[0], problem.labels),
+        partial(nearest_lines, result.nearest, distances, problem.labels),
         {
             "sources": count,
+            "k": args.k,
             "to_sources": args.to_sources,
             **problem.place,
             "method": result.method,
@@ -74,5 +85,5 @@ def run(args: argparse.Namespace) -> None:
             ("sources", counted(count, "vertex", "vertices")),
             (result.method, f"{seconds:.4g} s on the {result.engine} engine"),
         ],
-        ("vertex", "vertices"),
+        ("pair", "pairs") if args.k else ("vertex", "vertices"),
     )

@@ -96,9 +96,9 @@ class Sweeps(ABC):
         """
 
     @abstractmethod
-    def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the distance (n,) of each vertex from the nearest source, and the index of that
-        source, (n,) of int64: the first of several, -1 without a path.
+    def nearest(self, sources: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the distances (k, n) of each vertex from the nearest sources, each given once, and
+        these, (k, n) of int64: of several as near the smallest, -1 without a path.
         """
 
     @abstractmethod

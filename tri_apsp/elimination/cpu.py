@@ -264,18 +264,22 @@ class CpuSweeps(Sweeps):
             *([torch.from_numpy(x) for x in column] for column in zip(*found, strict=True))
         )
 
-    def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        from tri_apsp.kernels.cpu import sweeps as kernels
+    def nearest(self, sources: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+        from tri_apsp.kernels.cpu import nearest as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
-        starts = tree.positions[sources.numpy()]
-        x, nearest = np.empty(tree.n, elimination.dtype), np.empty(tree.n, np.int32)
-        weights = elimination.upward, elimination.downward
-        limits = elimination.missing, elimination.limit
-        kernels.sweep_nearest(*self._tree[:2], *weights, starts, *limits, x, nearest)
-        return torch.from_numpy(x[tree.positions]), torch.from_numpy(
-            nearest[tree.positions].astype(np.int64)
-        )
+        of_source, vertices = np.full(tree.n, -1, np.int32), sources.numpy()
+        of_source[tree.positions[vertices]] = vertices
+        lists = np.empty((tree.n, k), elimination.dtype), np.empty((tree.n, k), np.int32)
+        found = np.empty((k, tree.n), elimination.dtype), np.empty((k, tree.n), np.int64)
+        up = *tree.descents, elimination.upward, of_source, elimination.missing, elimination.limit
+        down = *self._tree[:2], elimination.downward, tree.vertices, elimination.limit
+        *side_by_side, top = tree.parts
+        for parts in side_by_side, [top]:
+            self._run(kernels.climb_nearest, [(*up, part, lists) for part in parts], k)
+        for parts in [top], side_by_side:
+            self._run(kernels.sweep_nearest, [(*down, part, lists, found) for part in parts], k)
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 
     def totals(self, *, from_source: bool, part: range | None = None) -> Totals:
         from tri_apsp.kernels.cpu import sweeps as kernels

@@ -408,9 +408,9 @@ class GpuSweeps(Sweeps):
                     )
             return sums[:, self._all_positions.long()].cpu()
 
-    def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        d, place = self._on_cpu.nearest(sources)  # one lane, which cannot fill a GPU
-        return d.to(self.device), place.to(self.device)
+    def nearest(self, sources: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+        d, found = self._on_cpu.nearest(sources, k)  # one lane, which cannot fill a GPU
+        return d.to(self.device), found.to(self.device)
 
     def paths(self, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
         found = self._on_cpu.paths(sources, targets)

@@ -162,7 +162,7 @@ class RestrictedGraph:
             vertices = tuple(int(self.owners[v]) for v in found.negative_cycle.vertices)
             changes["negative_cycle"] = replace(found.negative_cycle, vertices=vertices)
         if found.nearest is not None:
-            changes["nearest"] = self._owners(found.nearest[: self.n])
+            changes["nearest"] = self._owners(found.nearest[:, : self.n])
         if found.predecessors is not None:
             pred = self._owners(found.predecessors[:, : self.n])
             own = pred == torch.arange(self.n, device=pred.device)  # from the copy of a source

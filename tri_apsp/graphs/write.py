@@ -317,13 +317,19 @@ def edge_lines(values: torch.Tensor, name: str, edges: EdgeLists, labels: Labels
 
 
 def nearest_lines(nearest: torch.Tensor, distances: torch.Tensor, labels: Labels) -> Iterator[str]:
-    """Yield the lines of a .csv of the nearest source and its distance for each vertex, (n,); for
-    no source -1, or an empty field beside ids of a file.
+    """Yield the lines of a .csv of the nearest source and its distance for each vertex, (n,), or of
+    the k nearest with their ranks from 1 on, (k, n); for no source -1, or an empty field beside ids
+    of a file.
     """
     names = _names(labels)
-    found = (names[vertex] for vertex in nearest.tolist())
-    columns = names[:-1], found, *csv_fields(distances[None])
-    return _columns(["vertex", "nearest", "distance"], *columns)
+    found = (names[vertex] for vertex in nearest.t().flatten().tolist())
+    columns = found, *csv_fields(distances.t().reshape(1, -1))
+    if nearest.dim() == 1:
+        return _columns(["vertex", "nearest", "distance"], names[:-1], *columns)
+    k = len(nearest)
+    vertices = (name for name in names[:-1] for _ in range(k))
+    ranks = [*map(str, range(1, k + 1))] * (len(names) - 1)
+    return _columns(["vertex", "rank", "nearest", "distance"], vertices, ranks, *columns)
 
 
 def csv_fields(distances: torch.Tensor) -> Iterator[list[str]]:

@@ -140,7 +140,8 @@ def to_pandas(
     Returns:
         A DataFrame with a row for each source and a column for each target or vertex; of
         `nearest`, with a row for each vertex and the columns "distance" and "nearest", the label of
-        the source, None without a path. Of values (n,), a Series; of pairs, its index has the
+        the source, None without a path; of its `k` nearest, with a row for each vertex and rank
+        from 1 on. Of values (n,), a Series; of pairs, its index has the
         levels "source" and "target". The dtype is that of the values;
         no path is what they hold, inf or no_edge.
 
@@ -174,7 +175,7 @@ def to_pandas(
     if isinstance(result, Result):
         sources, targets, nearest = result.sources, result.targets, result.nearest
         if nearest is not None and targets is not None:
-            nearest = nearest.cpu()[targets]
+            nearest = nearest.cpu()[..., targets]
         labels = result.labels if labels is None else labels
         values = result.distances
         sources = range(len(values)) if sources is None else sources
@@ -207,8 +208,12 @@ def to_pandas(
         )
     array = values.detach().cpu().numpy()
     if nearest is not None:
-        found = [None if vertex < 0 else labels[vertex] for vertex in nearest.tolist()]
-        return pd.DataFrame({"distance": array[0], "nearest": found}, index=columns)
+        found = [None if x < 0 else labels[x] for x in nearest.t().flatten().tolist()]
+        index: Any = columns
+        if nearest.dim() == 2:
+            ranks = range(1, len(nearest) + 1)
+            index = pd.MultiIndex.from_product([columns, ranks], names=["vertex", "rank"])
+        return pd.DataFrame({"distance": array.T.ravel(), "nearest": found}, index=index)
     rows = list(range(len(array))) if sources is None else named(sources, "sources")
     if len(rows) != len(array):
         raise InputError(

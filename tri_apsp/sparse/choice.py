@@ -189,8 +189,7 @@ def _reached_within(
     row = np.empty((1, n), lists[2].dtype)
     missing, farthest = row.dtype.type(no_edge(graph.dtype)), row.dtype.type(limit)
     # A search ends when it has settled as many.
-    wanted, none = np.ones(n, np.bool_), np.empty((0, n), np.int32)
-    dijkstra(*lists, wanted, most, np.array([[start]]), missing, farthest, row, none)
+    dijkstra(*lists, np.ones(n, np.bool_), most, np.array([start]), missing, farthest, row)
     return min(most, int((row < missing).sum()))
 
 

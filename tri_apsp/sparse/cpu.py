@@ -59,16 +59,19 @@ class CpuSparseEngine(SparseEngine):
         self._run(kernels.tight_predecessors, tasks, len(d) * _share_reached(d, none))
         return torch.from_numpy(result)
 
-    def nearest(self, sources: torch.Tensor, limit: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the distance of each vertex from the nearest of some sources, each given once, and
-        which it is, (n,) of int64; -1 without a path.
+    def nearest(
+        self, sources: torch.Tensor, k: int, limit: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the distances (k, n) of each vertex from the nearest of some sources, each given
+        once, and which they are, (k, n) of int64; -1 without a path.
         """
-        n, dtype = self.graph.n, dtype_name(self.graph.dtype)
-        row, nearest = np.empty((1, n), dtype), np.full((1, n), -1, np.int32)
-        missing, largest = row.dtype.type(no_edge(self.graph.dtype)), row.dtype.type(limit)
-        lists = *self.graph.by_source.arrays(), np.zeros(n, np.bool_), 0
-        kernels.dijkstra(*lists, sources.numpy()[None], missing, largest, row, nearest)
-        return torch.from_numpy(row[0]), torch.from_numpy(nearest[0].astype(np.int64))
+        from tri_apsp.kernels.cpu.nearest import dijkstra_nearest
+
+        shape = self.graph.n, k
+        x, numbers = np.empty(shape, dtype_name(self.graph.dtype)), np.empty(shape, np.int32)
+        limits = (x.dtype.type(value) for value in (no_edge(self.graph.dtype), limit))
+        dijkstra_nearest(*self.graph.by_source.arrays(), sources.numpy(), *limits, x, numbers)
+        return torch.from_numpy(x.T), torch.from_numpy(numbers.T).long()
 
     def _dijkstra(
         self, starts: Array, targets: torch.Tensor | None, missing: Array, limit: Array, d: Array
@@ -77,15 +80,13 @@ class CpuSparseEngine(SparseEngine):
         if targets is not None:
             wanted[targets.numpy()] = True
         lists = *self.graph.by_source.arrays(), wanted, np.count_nonzero(wanted)
-        nearest = np.empty((0, self.graph.n), np.int32)
         tasks: list[CpuTask] = [
-            (*lists, starts[part, None], missing, limit, d[part], nearest)
-            for part in _slabs(len(d))
+            (*lists, starts[part], missing, limit, d[part]) for part in _slabs(len(d))
         ]
         rows: float = len(d)
         if limit < no_edge(self.graph.dtype) - 1 and rows > 1:
             # The first row shows how far others reach: to few vertices without other threads.
-            kernels.dijkstra(*lists, starts[:1, None], missing, limit, d[:1], nearest)
+            kernels.dijkstra(*lists, starts[:1], missing, limit, d[:1])
             rows *= _share_reached(d, missing)
         self._run(kernels.dijkstra, tasks, rows)
 

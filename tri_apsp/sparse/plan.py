@@ -42,7 +42,8 @@ class SparsePlan(Plan):
         targets: the columns of the distances, (columns,) of int64 on the CPU; None: all vertices.
             Predecessors are of all vertices, since paths lead through others.
         limit: the farthest distance of interest; None: any.
-        nearest: whether one row is solved, the distances from the nearest source.
+        nearest: how many rows are solved, the distances from so many nearest sources; 0: those from
+            each source.
         options: what the caller wants of the distances.
     """
 
@@ -50,7 +51,7 @@ class SparsePlan(Plan):
     sources: torch.Tensor | None
     targets: torch.Tensor | None
     limit: float | None
-    nearest: bool
+    nearest: int
     options: Options = field(repr=False)
 
 
@@ -62,7 +63,7 @@ def plan_sparse(
     sources: torch.Tensor | None = None,
     targets: torch.Tensor | None = None,
     limit: float | None = None,
-    nearest: bool = False,
+    nearest: int = 0,
     in_out: bool = False,
     options: Options = Options(),
 ) -> SparsePlan:
@@ -72,7 +73,7 @@ def plan_sparse(
         reason: why it is sparse.
         in_out: whether the distances go to memory of the caller.
     """
-    rows = 1 if nearest else graph.n if sources is None else len(sources)
+    rows = nearest or (graph.n if sources is None else len(sources))
     method, may_eliminate = choice, False
     if choice == "auto":
         method, may_eliminate = choose(graph, rows, sources, limit)

@@ -18,7 +18,7 @@ from tri_apsp.cycles.sparse import Reweighted
 from tri_apsp.device import copy_to_cpu, synchronize
 from tri_apsp.elimination.base import Sweeps
 from tri_apsp.graphs.sparse import SparseGraph
-from tri_apsp.memory import memory_for
+from tri_apsp.memory import memory_for, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.result import Result
 from tri_apsp.semirings import largest_distance, minus_infinity, no_edge
@@ -141,8 +141,9 @@ def copied(
 
 
 def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
-    """Solve from all sources at once, by elimination where no predecessors are asked for; else from
-    a further vertex with an edge of weight 0 to each source.
+    """Solve from all sources at once, by elimination or Dijkstra's algorithm with lists of sources;
+    for what these do not give, from a further vertex with an edge of weight 0 to each source, or,
+    if several are wanted, from each source.
 
     The paths from the further vertex form a tree, in which each vertex is below one source also
     where several are equally near.
@@ -152,32 +153,39 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     plan, sweeps = settle_nearest(graph, plan)
     ran, pred, cycle = plan, None, None
     unfit: torch.Tensor | None = None
+    several = plan.nearest > 1
+    # On a GPU, rounds take less time than Dijkstra's algorithm, but have no lists.
+    by_lists = plan.method == "dijkstra" and graph.device.type == "cpu"
+    by_lists |= several and plan.method != "elimination"
+    if several:
+        size = plan.nearest * n * (2 * graph.dtype.itemsize + 12)
+        what = f"lists of {plan.nearest} sources for {n} vertices"
+        require_memory(what, size, torch.device("cpu"), "give a smaller k")
     if sweeps is not None:
-        row, place = sweeps.nearest(vertices)
+        distances, nearest = sweeps.nearest(vertices, plan.nearest)
         if limit is not None:
-            beyond = row > limit
-            row, place = row.masked_fill(beyond, no_edge(row.dtype)), place.masked_fill(beyond, -1)
-        none = place < 0
-        nearest = vertices.to(place.device)[place.clamp(min=0)].masked_fill(none, -1)
-        distances = row[None]
-    elif (
-        plan.method == "dijkstra"
-        and graph.device.type == "cpu"
-        and graph.lowest == 0
-        and graph.sums_fit
-        and not plan.options.predecessors
-    ):
+            beyond = distances > limit
+            distances.masked_fill_(beyond, no_edge(distances.dtype))
+            nearest.masked_fill_(beyond, -1)
+    elif by_lists and graph.lowest == 0 and graph.sums_fit and not plan.options.predecessors:
         from tri_apsp.sparse.cpu import CpuSparseEngine  # which imports Numba
 
         farthest = no_edge(graph.dtype) - 1 if limit is None else limit
-        row, nearest = CpuSparseEngine(graph).nearest(vertices, farthest)
-        distances = row[None]
+        engine = CpuSparseEngine(graph.to(torch.device("cpu")))
+        lists = engine.nearest(vertices, plan.nearest, farthest)
+        distances, nearest = (x.to(graph.device) for x in lists)
+        ran = dataclasses.replace(plan, method="dijkstra", engine="cpu")
+    elif several:
+        rows = dataclasses.replace(plan, sources=vertices, targets=None, nearest=0)
+        solver = SparseSolver(settle(graph, rows))
+        distances, nearest = _nearest_of_rows(solver, graph, plan.nearest)
+        ran, cycle = dataclasses.replace(solver.plan, nearest=plan.nearest), solver.negative_cycle
     else:
         further = dataclasses.replace(
             plan,
             sources=torch.tensor([n]),
             targets=None,
-            nearest=False,
+            nearest=0,
             options=plan.options._replace(predecessors=True),
         )
         settled = settle(graph.with_source(vertices), further, n)  # no cycle has the further vertex
@@ -186,7 +194,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         assert pred is not None
         distances, pred = (x[:, :n].contiguous() for x in (found, pred))
         pred.masked_fill_(pred == n, -1)
-        nearest = _nearest(pred[0], distances[0])
+        nearest = _nearest(pred[0], distances[0])[None]
         ran = dataclasses.replace(plan, method=settled.plan.method, engine=settled.plan.engine)
         pred, cycle = pred if plan.options.predecessors else None, settled.negative_cycle
     if plan.targets is not None:
@@ -196,6 +204,24 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     distances, too_far = in_dtype(distances, graph.dtype)
     raise_unfit(unfit if too_far is None else too_far, graph.dtype)
     return Result(distances, ran, pred, cycle, vertices, nearest)
+
+
+def _nearest_of_rows(
+    solver: "SparseSolver", graph: SparseGraph, k: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the k least distances of each vertex, (k, n), and their sources; -1 for those that are
+    not finite.
+    """
+    missing, shape = no_edge(graph.dtype), (k, graph.n)
+    least = torch.full(shape, missing, dtype=graph.dtype, device=graph.device)
+    nearest = torch.full(shape, -1, device=graph.device)
+    for rows, block in solver.blocks(min(ROWS, rows_per_block(graph.n))):
+        sources = solver.sources[rows, None].to(graph.device).expand_as(block.distances)
+        least, order = torch.cat((least, block.distances)).sort(dim=0, stable=True)
+        nearest = torch.cat((nearest, sources)).gather(0, order)[:k]
+        least = least[:k]
+    finite = (least > minus_infinity(graph.dtype)) & (least < missing)
+    return least, nearest.masked_fill(~finite, -1)
 
 
 def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:

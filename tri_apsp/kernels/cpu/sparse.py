@@ -130,30 +130,25 @@ def many_sources(offsets, sources, weights, limit, changed, x):
 
 
 @kernel
-def dijkstra(offsets, targets, weights, wanted, count_wanted, starts, no_path, limit, d, origins):
-    """d [rows, n] <- the distances from the nearest of some sources, `no_path` where there is none:
-    by Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
+def dijkstra(offsets, targets, weights, wanted, count_wanted, starts, no_path, limit, d):
+    """d [rows, n] <- the distances from each source, `no_path` where there is none: by Dijkstra's
+    algorithm with a 4-ary heap of vertices, each at most once.
 
     Args:
         offsets, targets, weights: the edges by source.
         wanted: [n] of bool, the vertices after which a search ends; none: it settles all.
         count_wanted: how many they are.
-        starts: [rows, sources], different ones in each row.
-        origins: [rows, n] of int32, the nearest source of each vertex with a path; or [0, n].
+        starts: [rows], the sources.
     """
     # The heap holds distances beside vertices, since reading them by vertex would miss the cache.
     # place[v] is the position of v once it has a distance, -2 once it is settled.
     n = d.shape[1]
     keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.empty(n, np.int32)
     for s in range(len(starts)):
-        row, left, count = d[s], count_wanted, starts.shape[1]
+        row, left, count, start = d[s], count_wanted, 1, starts[s]
         for v in range(n):
             row[v] = no_path
-        for i in range(count):
-            start = starts[s, i]
-            row[start], keys[i], heap[i], place[start] = 0, 0, start, i
-            if len(origins):
-                origins[s, start] = start
+        row[start], keys[0], heap[0], place[start] = 0, 0, start, 0
         while count:
             nearest, u = keys[0], heap[0]
             place[u] = -2  # settled
@@ -173,8 +168,6 @@ def dijkstra(offsets, targets, weights, wanted, count_wanted, starts, no_path, l
                         at = count
                         count += 1
                     row[v] = total
-                    if len(origins):
-                        origins[s, v] = origins[s, u]
                     sift_up(keys, heap, place, total, v, at)
 
 

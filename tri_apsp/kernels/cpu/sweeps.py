@@ -275,31 +275,6 @@ def sweep_row(offsets, ancestors, parents, climb_weights, weights, start, missin
 
 
 @kernel
-def sweep_nearest(offsets, ancestors, climb_weights, weights, starts, missing, limit, x, nearest):
-    """x [n] <- the value of each position for the start with the least, nearest [n] <- the number
-    of that start; of several, the first, and -1 where no value is at most the limit.
-    """
-    x[:] = missing
-    nearest[:] = -1
-    for s in range(len(starts)):
-        if nearest[starts[s]] < 0:
-            x[starts[s]], nearest[starts[s]] = 0, s
-    for p in range(len(x) - 1, -1, -1):
-        if nearest[p] >= 0:
-            for e in range(offsets[p], offsets[p + 1]):
-                a, total = ancestors[e], x[p] + climb_weights[e]
-                lighter = total < x[a] or (total == x[a] and nearest[p] < nearest[a])
-                if lighter and total <= limit:
-                    x[a], nearest[a] = total, nearest[p]
-    for p in range(len(x)):
-        for e in range(offsets[p], offsets[p + 1]):
-            a, total = ancestors[e], x[ancestors[e]] + weights[e]
-            lighter = total < x[p] or (total == x[p] and nearest[a] < nearest[p])
-            if nearest[a] >= 0 and total <= limit and lighter:
-                x[p], nearest[p] = total, nearest[a]
-
-
-@kernel
 def write_rows(x, positions, limit, missing, d, rows):
     """Write x[positions[v], s] to d[rows[s], v], or `missing` where it exceeds the limit."""
     n, lanes = x.shape
