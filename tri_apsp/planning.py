@@ -123,13 +123,14 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         raise error.reworded(error.mark, request.labels) from None
     if request.block_rows_because or result.blocks:
         return result
-    if request.targets is not None or request.labels is not None:
-        lists = None if request.graph is None else request.graph.by_source
-        result = dataclasses.replace(
-            result, targets=request.targets, labels=request.labels, edge_lists=lists
-        )
-    if request.restricted is not None:
-        result = request.restricted.result(result)
+    if len(request.devices) == 1:  # else each share has these
+        if request.targets is not None or request.labels is not None:
+            lists = None if request.graph is None else request.graph.by_source
+            result = dataclasses.replace(
+                result, targets=request.targets, labels=request.labels, edge_lists=lists
+            )
+        if request.restricted is not None:
+            result = request.restricted.result(result)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         return _placed(result, out)

@@ -171,12 +171,10 @@ class Request:
             budget = byte_count(memory, "memory")
         labels = restricted = None
         if isinstance(graph, RestrictedGraph):
-            if not directed or (predecessors and graph.restriction == "turns"):
-                option = "predecessors=True" if directed else "directed=False"
-                remedy = "call paired_paths" if directed else "give it to prepare"
+            if not directed:
                 raise InputError(
-                    f"`{option}` does not go with a graph with {graph.restriction}, but is given; "
-                    f"{remedy}."
+                    f"`directed=False` does not go with a graph with {graph.restriction}, but is "
+                    "given; give it to prepare."
                 )
             restricted = graph
             if graph.n or sources is not None or nearest:

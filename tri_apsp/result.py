@@ -42,6 +42,12 @@ class Result:
             vertex before j is the smallest. For a source whose predecessors could otherwise form a
             loop along a cycle of weight 0, paths of the fewest edges come first. In a sparse graph
             with negative weights another of several shortest paths may be taken.
+
+            Of a graph with turns, whose shortest paths may pass a vertex twice, (rows, n + edges),
+            with edges by their numbers in `edge_lists`: [i, j] is n + the number of the last edge
+            of a shortest path from i to j, and [i, n + e] n + that of the edge before e on one
+            that ends with e; -1 where there is none. Of several, the smallest. 4 bytes for each,
+            and in the solve 4 more for each source and each vertex of the larger graph.
         negative_cycle: a cycle of negative weight; None if there is none, without
             negative_cycles="mark", and for dense weights, other than packed ones, that require a
             gradient or that torch.compile or torch.func transforms. Pairs with a walk through any
@@ -187,7 +193,7 @@ class Result:
         for block in self.blocks:
             if block.sources is not None and source in block.sources.tolist():
                 return block.path(source, target, graph)
-        batch, _, n = self._predecessors("paths").shape
+        batch, n = len(self._predecessors("paths")), self._n
         i, j = as_index(source, "source", n), as_index(target, "target", n)
         vertices: list[int] = self.paths(
             [i], [j], as_index(graph, "graph", batch)
@@ -229,8 +235,8 @@ class Result:
             ([1, 2, 0], [2, 0, 1])
         """
         predecessors = self._predecessors("paths")
-        batch, row_count, n = predecessors.shape
-        device = predecessors.device
+        batch, row_count, columns = predecessors.shape
+        device, n = predecessors.device, self._n
         from_, to = (
             as_indices(values, name, n, device)
             for values, name in ((sources, "sources"), (targets, "targets"))
@@ -247,8 +253,12 @@ class Result:
         place = rows.to(self.distances.device), self._columns(to).to(self.distances.device)
         found = self.distances.flatten(0, -2)[place].to(device)
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
-        found_paths = find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
-        return dataclasses.replace(found_paths, lists=self.edge_lists)
+        paths = find_paths(predecessors.view(batch * row_count, columns), rows, to, exists)
+        vertices, lists = paths.vertices, self.edge_lists
+        if lists is not None and columns > n:  # each edge leads from its source, to the next
+            begins = torch.cat((torch.arange(n, device=lists.offsets.device), lists.owners()))
+            vertices = begins.to(vertices)[vertices.long()]
+        return Paths(vertices, paths.offsets, lists)
 
     def next_hops(self) -> torch.Tensor:
         """Return the first vertex after i on the path to j, as a routing table.
@@ -257,7 +267,8 @@ class Result:
             int32 of the shape of the distances; -1 where there is no path, and on the diagonal.
 
         Raises:
-            InputError: the result has no predecessors, or only those from chosen sources.
+            InputError: the result has no predecessors, or only those from chosen sources, or is of
+                a graph with turns, where the next vertex depends on the one before.
 
         Cost:
             n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the
@@ -276,7 +287,20 @@ class Result:
                 "next hops need the paths from every vertex, but the result has those from some; "
                 "solve for all in one result."
             )
+        if predecessors.shape[-1] > self._n:
+            raise InputError(
+                "next hops must not depend on the vertex before, but in a graph with turns they "
+                "do; follow `paths`."
+            )
         return find_next_hops(predecessors).view(self.distances.shape)
+
+    @property
+    def _n(self) -> int:
+        """The number of vertices, of a result with predecessors."""
+        if self.edge_lists is not None:
+            return len(self.edge_lists.offsets) - 1
+        assert self.predecessors is not None
+        return self.predecessors.shape[-1]
 
     def _rows(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return the row of the result that has the path from each source to its target."""

@@ -4,8 +4,10 @@ import heapq
 import itertools
 import math
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -175,11 +177,16 @@ def test_other_weights(seed: int) -> None:
         for row, source in zip(found, (0, 4), strict=True):
             distances, _ = walks(other, **rules | {"turns": open_turns}, source=source)
             assert row == [distances.get(t, tri_apsp.no_edge(torch.int32)) for t in range(graph.n)]
+        if restricted.restriction == "turns":
+            check_walks(heavy, other, rules | {"turns": open_turns}, sources=[0, 4])
 
 
-def test_rows_shared_by_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("which", [0, 1])
+def test_rows_shared_by_devices(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(2)
-    zones = restrictions(graph, 2)[0][0]
+    closed = graph.by_source.weights.clone()
+    closed[3] = tri_apsp.no_edge(torch.int32)
+    zones = restrictions(graph, 2)[which][0].with_weights(closed)
     expected = tri_apsp.shortest_paths(zones, sources=[5, 1, 9], predecessors=True)
     twice = (torch.device("cpu"),) * 2  # which are threads here
     monkeypatch.setattr("tri_apsp.request.resolve_all", lambda _: twice)
@@ -211,14 +218,91 @@ def test_predecessors_of_zones() -> None:
                 assert weight == result.distances[i, t]
 
 
+def cost_of(walk: list[int], graph: SparseGraph, turns: Turns, *, u_turns: bool = True) -> float:
+    """The weights of the edges of a walk and the costs of its turns."""
+    edges = edges_of(graph)
+    own = sum(edges[edge] for edge in itertools.pairwise(walk))
+    for u, v, x in zip(walk, walk[1:], walk[2:], strict=False):
+        own += turns.get((u, v, x), 0 if u_turns or u != x else math.inf)
+    return own
+
+
+def check_walks(restricted: RestrictedGraph, graph: SparseGraph, rules: dict, **options) -> None:
+    """Check the distances, and that there is a walk of each; of any solve with turns."""
+    rules = {name: rule for name, rule in rules.items() if name != "through"}
+    result = tri_apsp.shortest_paths(restricted, predecessors=True, **options)
+    expected = tri_apsp.shortest_paths(restricted, **options)
+    assert torch.equal(result.distances, expected.distances)
+    ends, missing = list(edges_of(graph)), tri_apsp.no_edge(graph.dtype)
+    sources = options.get("sources", range(graph.n))
+    targets = options.get("targets", range(graph.n))
+    assert result.predecessors.dtype == torch.int32
+    assert result.predecessors.shape == (len(sources), graph.n + graph.edges)
+    for row, s in zip(result.distances.tolist(), sources, strict=True):
+        found = result.paths([s] * len(row), targets)
+        for i, (distance, t) in enumerate(zip(row, targets, strict=True)):
+            walk = found[i].tolist()
+            assert s != sources[0] or result.path(s, t) == walk
+            if distance == missing:
+                assert walk == []
+            else:
+                assert (walk[0], walk[-1]) == (s, t)
+                assert cost_of(walk, graph, **rules) == distance
+            edges = found.edges[found.edge_offsets[i] : found.edge_offsets[i + 1]]
+            assert [ends[edge] for edge in edges.tolist()] == list(itertools.pairwise(walk))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float64])
+@pytest.mark.parametrize("seed", range(3))
+def test_walks(seed: int, dtype: torch.dtype) -> None:
+    """Also to some targets, within a limit, from the nearest, and along edges without weight."""
+    graph = sparse_graph(random_graph(seed), dtype=dtype)
+    free = graph.by_source.weights.clone()
+    free[::2] = 0
+    flat = tri_apsp.prepare(graph).with_weights(free)
+    for restricted, rules in restrictions(graph, seed)[1:]:
+        check_walks(restricted, graph, rules)
+        check_walks(restricted, graph, rules, method="floyd_warshall")
+        check_walks(restricted, graph, rules, sources=[4, 1, 4], targets=[3, 4, 3])
+        check_walks(restricted, graph, rules, sources=[4, 1], limit=6.0)
+        check_walks(restricted.with_weights(free), flat, rules)
+        near = tri_apsp.nearest(restricted, [2, 5], predecessors=True)
+        own = {name: rule for name, rule in rules.items() if name != "through"}
+        for v, source in enumerate(near.nearest.tolist()):
+            if source >= 0:
+                walk = near.path(source, v)
+                assert (walk[0], walk[-1]) == (source, v)
+                assert cost_of(walk, graph, **own) == near.distances[0, v]
+
+
+def test_a_walk_that_passes_a_vertex_twice(tmp_path: Path) -> None:
+    """Whose edges were not given by source."""
+    table = pandas.DataFrame({"u": [4, 3, 1, 1, 0], "v": [1, 4, 3, 2, 1], "minutes": 1})
+    network = tri_apsp.from_pandas(table, source="u", target="v", weight="minutes")
+    graph = tri_apsp.prepare(network, turns=[[0, 1, 2, math.inf], [4, 1, 2, 3]])
+    result = tri_apsp.shortest_paths(graph, sources=[0], predecessors=True)
+    assert result.predecessors.tolist() == [[-1, 5, 6, 7, 8, -1, 9, 5, 7, 8]]
+    assert result.path(0, 2) == [0, 1, 3, 4, 1, 2]
+    found = result.paths([0, 0, 0], [0, 2, 1])
+    assert [found[i].tolist() for i in range(3)] == [[0], [0, 1, 3, 4, 1, 2], [0, 1]]
+    assert (found.edges.tolist(), found.rows.tolist()) == ([0, 2, 3, 4, 1, 0], [4, 2, 1, 0, 3, 4])
+    assert found.edge_offsets.tolist() == [0, 0, 5, 6]
+    every = tri_apsp.shortest_paths(graph, predecessors=True, out=tmp_path / "d.npy")
+    assert every.sources is None
+    assert every.path(3, 2) == [3, 4, 1, 2]
+    assert np.array_equal(np.load(tmp_path / "d.npy"), every.distances)
+    with pytest.raises(InputError, match="next hops must not depend on the vertex before"):
+        every.next_hops()
+    with pytest.raises(InputError, match=r"`target` must lie in \[0, 5\), but is 5"):
+        every.path(0, 5)
+
+
 def test_what_is_refused() -> None:
     graph = random_graph(0)
     zones, turns = (x[0] for x in restrictions(graph, 0)[:2])
     for call in (tri_apsp.closeness, tri_apsp.betweenness, tri_apsp.hops, tri_apsp.prepare):
         with pytest.raises(InputError, match="`graph` must have no zones for this function"):
             call(zones)
-    with pytest.raises(InputError, match="`predecessors=True` does not go with a graph with turns"):
-        tri_apsp.shortest_paths(turns, predecessors=True)
     with pytest.raises(InputError, match="`directed=False` does not go with a graph with zones"):
         tri_apsp.shortest_paths(zones, directed=False)
     u, v = next(iter(edges_of(graph)))
@@ -263,8 +347,9 @@ def test_negative_cycles_have_the_vertices_of_the_graph() -> None:
                 call(graph)
             assert set(found.value.vertices) <= {0, 1}
             assert found.value.labels == graph.labels
-        marked = tri_apsp.shortest_paths(graph, negative_cycles="mark")
+        marked = tri_apsp.shortest_paths(graph, negative_cycles="mark", predecessors=True)
         assert set(marked.negative_cycle.vertices) <= {0, 1}
+        assert marked.path(0, 2) == []
 
 
 def test_forms_of_a_graph() -> None:
@@ -312,3 +397,9 @@ def test_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         expected = tri_apsp.paired_distances(graph, ends[:-1], ends[1:])
         reached = expected < tri_apsp.no_edge(torch.int32)
         assert torch.equal(sums[reached].int(), expected[reached])
+        rows = [
+            tri_apsp.shortest_paths(x, sources=ends, predecessors=True) for x in (on_gpu, graph)
+        ]
+        assert torch.equal(rows[0].predecessors.cpu(), rows[1].predecessors)
+        chosen = ends[:-1], ends[1:]
+        assert torch.equal(*(x.paths(*chosen).edges.cpu() for x in rows))

@@ -154,20 +154,39 @@ class RestrictedGraph:
         are that already.
         """
         changes: dict[str, Any] = {"edge_lists": self.by_source}
+        every = torch.arange(self.n)
         if found.sources is not None:
-            changes["sources"] = self.owners[found.sources]
-        if found.targets is not None and torch.equal(found.targets, torch.arange(self.n)):
+            sources = self.owners[found.sources]
+            is_whole = found.nearest is None and torch.equal(sources, every)
+            changes["sources"] = None if is_whole else sources
+        if found.targets is not None and torch.equal(found.targets, every):
             changes["targets"] = None
         if found.negative_cycle is not None:
             vertices = tuple(int(self.owners[v]) for v in found.negative_cycle.vertices)
             changes["negative_cycle"] = replace(found.negative_cycle, vertices=vertices)
         if found.nearest is not None:
             changes["nearest"] = self._owners(found.nearest[:, : self.n])
-        if found.predecessors is not None:
+        if found.predecessors is not None and self.restriction == "turns":
+            changes["predecessors"] = self._edges_before(found.predecessors)
+        elif found.predecessors is not None:
             pred = self._owners(found.predecessors[:, : self.n])
             own = pred == torch.arange(self.n, device=pred.device)  # from the copy of a source
             changes["predecessors"] = pred.masked_fill_(own, -1)
         return replace(found, **changes)
+
+    def _edges_before(self, larger: torch.Tensor) -> torch.Tensor:
+        """Return the predecessors (rows, n + edges) of a result, from those of the larger graph;
+        see Result.
+        """
+        whole = self.n + len(self._first.weights)
+        found = larger[:, :whole]
+        found = torch.where(found < whole, found, found.new_tensor(-1))  # not from a start
+        if self.edges < len(self._first.weights):  # others are closed
+            own = torch.cat((torch.arange(self.n), self.n + self._first_numbers(self.by_source)))
+            numbers = torch.full((whole + 1,), -1)  # the last is of -1
+            numbers[own] = torch.arange(len(own))
+            found = numbers.to(found)[found[:, own.to(found.device)].long()]
+        return found
 
     def _owners(self, vertices: torch.Tensor) -> torch.Tensor:
         """Return the owners of vertices; -1 stays."""
