@@ -104,6 +104,8 @@ def test_zones_are_not_passed(cli, save):
     assert table.read_text().splitlines()[0] == "0,1,5,7"
     prepared = cli("prepare", network, "-o", network.with_name("p.npz"))
     assert "may pass through the 2 zones" in prepared.err
+    by_name = cli("solve", network, "--method", "kleene", "-o", table)
+    assert (by_name.err, table.read_text().splitlines()[0]) == ("", "0,1,5,7")
 
 
 def test_several_paths(cli, save):

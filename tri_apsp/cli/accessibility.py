@@ -10,7 +10,7 @@ from tri_apsp.api import accessibility
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import values_in
 from tri_apsp.cli.graph import Problem, as_number
-from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SEPARATED, SPARSE_DTYPE
+from tri_apsp.cli.options import ENDINGS, FILE, NETWORK, OUT, SEPARATED, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICES, add_options, json_of, option
 from tri_apsp.device import resolve_all
 from tri_apsp.graphs.write import vertex_lines
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `accessibility`."""
     add_options(
         parser,
-        *GRAPH,
+        *NETWORK,
         option(
             "--limits",
             metavar="D",

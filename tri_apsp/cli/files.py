@@ -149,10 +149,27 @@ def demand_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[
     return sources.tolist(), targets.tolist(), demand
 
 
+def turns_in(text: Text, labels: Labels, option: str) -> list[list[Any]]:
+    """Return the turns of a file that has three labels and a number or inf per line, with
+    separators as of pairs_in.
+
+    Raises:
+        InputError: for a line that is not three labels of the graph and a number, and if there is
+            none.
+    """
+    vertex = partial(vertex_of, labels, name=option)
+    what = "three vertices, from, via and to, and a number or inf, with vertices"
+    return _rows(text, labels, option, what, vertex, vertex, vertex, _number_or_inf)
+
+
 def _number(field: str) -> float:
-    if not math.isfinite(value := float(parse_fields("a line", [field], field)[0])):
+    if not math.isfinite(value := _number_or_inf(field)):
         raise ValueError
     return value
+
+
+def _number_or_inf(field: str) -> float:
+    return float(parse_fields("a line", [field], field)[0])
 
 
 def _rows(

@@ -9,7 +9,7 @@ from tri_apsp.api import edge_flows
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import demand_in
 from tri_apsp.cli.graph import Problem
-from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, OUT, SEPARATED, SPARSE_DTYPE
+from tri_apsp.cli.options import ENDINGS, FILE, NETWORK, OUT, SEPARATED, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICES, add_options, json_of, option
 from tri_apsp.device import resolve_all
 from tri_apsp.graphs import write_vertex_values
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `flows`."""
     add_options(
         parser,
-        *GRAPH,
+        *NETWORK,
         option(
             "--demand",
             **FILE,

@@ -19,6 +19,7 @@ from tri_apsp.cli.files import (
     named,
     opened,
     read_texts,
+    turns_in,
     vertices_in,
 )
 from tri_apsp.cli.options import STDIN
@@ -29,7 +30,6 @@ from tri_apsp.graphs import (
     DISTANCE_FORMATS,
     SPARSE_DTYPES,
     DenseGraph,
-    EdgeList,
     Graph,
     ReadOptions,
     SparseGraph,
@@ -96,6 +96,7 @@ class Problem:
         self.args = args
         self.devices = devices or (resolve(args.device),)
         self.device = self.devices[0]
+        inputs = [*inputs, *(x for x in ("--zones", "--turns") if hasattr(args, x[2:]))]
         self.written = check_outputs(args, outputs, formats, inputs)
         self.texts = read_texts(args, inputs)
         self.given = read(args)
@@ -112,16 +113,49 @@ class Problem:
 
     @cached_property
     def network(self) -> SparseGraph | RestrictedGraph:
-        """The graph, with the zones that its file names."""
-        if not isinstance(self.given, EdgeList) or self.given.through is None:
+        """The graph, with its zones or turns."""
+        if not self.restrictions:
             return self.graph
+        dtype = DTYPES_BY_NAME.get(self.args.dtype)
         found: RestrictedGraph = prepare(
-            self.given,
-            dtype=DTYPES_BY_NAME.get(self.args.dtype),
-            device=self.device,
-            through=self.given.through,
+            self.given, dtype=dtype, device=self.device, **self.restrictions
         )
         return found
+
+    @cached_property
+    def restrictions(self) -> dict[str, Any]:
+        """What `prepare` takes of the zones and turns that options or the file of the graph name.
+
+        Raises:
+            InputError: for zones and turns, and a line that breaks a rule.
+        """
+        found = dict[str, Any]()
+        if getattr(self.args, "no_u_turns", False):
+            found["u_turns"] = False
+        if "--turns" in self.texts:
+            found["turns"] = turns_in(self.texts["--turns"], self.labels, "--turns")
+        if "--zones" in self.texts:
+            if found:
+                raise InputError(
+                    "--zones must not be given with --turns and --no-u-turns; leave it out."
+                )
+            found["through"] = torch.ones(self.given.n, dtype=torch.bool)
+            found["through"][self.vertices("--zones")] = False
+        elif not found and getattr(self.given, "through", None) is not None:
+            found["through"] = self.given.through  # type: ignore[union-attr]
+        return found
+
+    def refuse_restrictions(self, option: str) -> None:
+        """Refuse an option that does not go with zones and turns.
+
+        Raises:
+            InputError: the graph has some.
+        """
+        if self.restrictions:
+            raise InputError(
+                f"{option} must not be given for a graph with zones or turns, which --zones, "
+                "--turns, --no-u-turns and <FIRST THRU NODE> restrict; leave it out."
+            )
 
     def weights(self) -> Solvable:
         """Return what the solver takes: the sparse graph if a sparse method may be chosen, else
@@ -131,7 +165,8 @@ class Problem:
         given = self.given
         natural = given.dtype if isinstance(given, SparseGraph) else given.natural_dtype
         dtype = DTYPES_BY_NAME.get(self.args.dtype) or natural
-        if not isinstance(given, DenseGraph) and dtype in SPARSE_DTYPES and may_be_sparse:
+        is_sparse = not isinstance(given, DenseGraph) and dtype in SPARSE_DTYPES and may_be_sparse
+        if self.restrictions or is_sparse:
             return self.network
         dense = DenseGraph(given.dense()) if isinstance(given, SparseGraph) else given
         return dense.to_weights(dtype, self.device)
@@ -206,8 +241,13 @@ class Problem:
         """
         place = self.args.predecessors
         if result.predecessors is not None:
-            columns = columns if result.nearest is None else ["predecessor"]
-            write_predecessors(result.predecessors, place, self.labels, columns)
+            columns, labels = columns if result.nearest is None else ["predecessor"], self.labels
+            if "through" not in self.restrictions and self.restrictions:  # edges by their ends
+                columns = self.labels if columns is None else columns
+                lists = self.network.by_source
+                ends = zip(lists.owners().tolist(), lists.vertices.tolist(), strict=True)
+                labels = [*labels, *(f"{self.labels[v]} {self.labels[w]}" for v, w in ends)]
+            write_predecessors(result.predecessors, place, labels, columns)
         figures, cycle, marked = summarise(result.distances), None, ""
         if result.negative_cycle is not None:
             cycle = self.names(result.negative_cycle.vertices)

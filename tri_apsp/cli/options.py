@@ -67,6 +67,31 @@ GRAPH = (
 )
 """GRAPH, and the options that say how it is read."""
 
+FILE = option(type=Path, metavar="FILE").settings
+"""What options that name a file have in common."""
+
+NETWORK = (
+    *GRAPH,
+    option(
+        "--zones",
+        **FILE,
+        help="file of vertices that paths begin and end at, but do not pass: one per line, by its "
+        "number or name in GRAPH; default: those that a .tntp names",
+    ),
+    option(
+        "--turns",
+        **FILE,
+        help="file of turns: three vertices, from, via and to, and what a path adds that travels "
+        f"both edges, per line, {SEPARATED}; inf forbids the turn; others cost nothing",
+    ),
+    option(
+        "--no-u-turns",
+        action="store_true",
+        help="forbid to turn back at once, except where --turns names the turn",
+    ),
+)
+"""Those of a command that restricts paths."""
+
 METHOD = option(
     "--method",
     default="auto",
@@ -105,14 +130,13 @@ WEIGHT_ERROR = option(
     help="largest absolute error of a weight: a cycle of k edges counts as negative only if it "
     "weighs less than -k E (and rounding)",
 )
-FILE = option(type=Path, metavar="FILE").settings
-"""What options that name a file have in common."""
-
 PREDECESSORS = option(
     "--predecessors",
     **FILE,
     help="write the predecessor of every vertex on the path from each source, -1 without one: in "
-    ".csv by the label in GRAPH, elsewhere by the number from 0",
+    ".csv by the label in GRAPH, elsewhere by the number from 0; with turns the edge before each "
+    "vertex, and before each edge, by its ends, elsewhere by n + its number in the order of source "
+    "and target",
 )
 OUT = option("-o", "--out", **FILE, help=f"write the distances; {ENDINGS}")
 OUTPUTS = NEGATIVE_CYCLES, WEIGHT_ERROR, PREDECESSORS, OUT

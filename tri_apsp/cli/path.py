@@ -9,7 +9,7 @@ import torch
 
 from tri_apsp.api import shortest_paths, shortest_simple_paths
 from tri_apsp.cli.graph import Problem, as_number
-from tri_apsp.cli.options import DTYPE, GRAPH, METHOD
+from tri_apsp.cli.options import DTYPE, METHOD, NETWORK
 from tri_apsp.configs import Config
 from tri_apsp.console.options import DEVICE, ENGINE, add_options, at_least, json_of, option
 from tri_apsp.console.output import print_result
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `path`."""
     add_options(
         parser,
-        *GRAPH,
+        *NETWORK,
         option(
             "source",
             metavar="SOURCE",
@@ -64,11 +64,8 @@ def run(args: argparse.Namespace) -> None:
             "out."
         )
     problem = Problem(args)
-    if args.count is not None and getattr(problem.given, "through", None) is not None:
-        raise InputError(
-            f"--count must not be given for a graph with zones, as {args.graph} has by "
-            "<FIRST THRU NODE>; leave it out."
-        )
+    if args.count is not None:
+        problem.refuse_restrictions("--count")
     ends = [vertex_of(problem.labels, getattr(args, name), name.upper()) for name in _ENDS]
     with problem.labelled():
         if args.count is None:

@@ -15,7 +15,7 @@ from tri_apsp.api import Result
 from tri_apsp.arguments import byte_count
 from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
 from tri_apsp.cli.graph import AnyGraph, Problem, Solvable
-from tri_apsp.cli.options import DTYPE, GRAPH, MARK, METHOD, OUTPUTS
+from tri_apsp.cli.options import DTYPE, MARK, METHOD, NETWORK, OUTPUTS
 from tri_apsp.configs import Config
 from tri_apsp.console.options import DEVICES, ENGINE, add_options, json_of, option
 from tri_apsp.console.output import amount, print_result
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `solve`."""
     add_options(
         parser,
-        *GRAPH,
+        *NETWORK,
         METHOD,
         DTYPE,
         DEVICES,
@@ -104,6 +104,8 @@ def run(args: argparse.Namespace) -> None:
     if args.checkpoint is None and args.every is not None:
         raise InputError("--every needs --checkpoint, but it is not given; name a folder.")
     problem = Problem(args, "--out", "--predecessors", devices=devices)
+    if in_block_rows:
+        problem.refuse_restrictions("--memory, --checkpoint or several devices")
     n = problem.given.n
     weights = _dense(problem.given, args) if in_block_rows else problem.weights()
     del problem.given  # a dense one may take as much memory as the weights
@@ -271,7 +273,7 @@ def _compiled(weights: Solvable, options: dict[str, Any]) -> tuple[Solvable, flo
         return request.restricted or graph, seconds
     assert isinstance(plan, DensePlan)  # a file holds one graph, so that none is packed
     dense = request.as_batch().weights[0]
-    return dense, compile_kernels(dense, plan)
+    return request.restricted or dense, compile_kernels(dense, plan)
 
 
 def _solve(

@@ -6,7 +6,7 @@ from functools import partial
 from tri_apsp.api import nearest, shortest_paths
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.graph import Problem
-from tri_apsp.cli.options import GRAPH, LIMIT, MARK, METHOD, OUTPUTS, SOURCES, SPARSE_DTYPE
+from tri_apsp.cli.options import LIMIT, MARK, METHOD, NETWORK, OUTPUTS, SOURCES, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
 from tri_apsp.errors import InputError
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `sssp`."""
     add_options(
         parser,
-        *GRAPH,
+        *NETWORK,
         SOURCES.but(required=True, help="sources, by their numbers or names in GRAPH"),
         option(
             "--targets",

@@ -7,7 +7,7 @@ from tri_apsp.api import paired_distances, shortest_paths
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import pairs_in
 from tri_apsp.cli.graph import Problem
-from tri_apsp.cli.options import ENDINGS, FILE, GRAPH, LIMIT, OUT, SEPARATED, SPARSE_DTYPE
+from tri_apsp.cli.options import ENDINGS, FILE, LIMIT, NETWORK, OUT, SEPARATED, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.write import pair_lines, table_lines
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser.add_mutually_exclusive_group(required=True), _SOURCES, _PAIRS)
     add_options(
         parser,
-        *GRAPH,
+        *NETWORK,
         option(
             "--targets",
             **FILE,
