@@ -224,7 +224,7 @@ def prepare(
             all vertices, but of a .tntp file only through those from its <FIRST THRU NODE> on.
         turns: rows of (from, via, to, cost): what a path adds that takes the edge from `from` to
             `via` and then that to `to`; inf forbids it. Others cost nothing. An array, a tensor, a
-            list or a DataFrame, (rows, 4). A path may then pass a vertex twice, so that predecessors
+            list or a DataFrame, (rows, 4). A path may then pass a vertex twice, and predecessors
             are edges: see `Result`. None: no turns.
         u_turns: False: a path must not turn back at once, unless `turns` has a row for it.
 
