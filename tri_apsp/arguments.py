@@ -44,6 +44,7 @@ _OTHERS = {
         "give torch.tensor() of a list, and from_networkx(graph) < inf of a graph of NetworkX",
     ),
     "distances": ("", "give the distances of a Result, result.distances"),
+    "costs": (" or an array, one number for each edge", "convert it with torch.as_tensor"),
     **{
         name: ("", f"convert it with torch.as_tensor, or give data.{name} of Data")
         for name in _OF_EDGES
@@ -622,6 +623,43 @@ def sources_of(sources: Any, n: int, name: str = "sources", least: int = 1) -> t
     if len(vertices) < least:
         raise InputError(f"`{name}` must name at least one vertex, but is empty; give one.")
     return vertices
+
+
+def finite_numbers(
+    values: Any, name: str, count: int, owner: str, owners: str, *, several: bool = False
+) -> torch.Tensor:
+    """Return finite numbers, one for each of `count` owners, as float64 on the CPU: (count,), or
+    with `several` also (rows, count).
+
+    Raises:
+        InputError: they are something else.
+    """
+    try:
+        given = as_vector(values, name)
+        if isinstance(given, (list, tuple)):
+            has_rows = len(given) > 0 and not isinstance(given[0], Real)
+            rows = [torch.as_tensor(as_vector(row, name)).double() for row in given if has_rows]
+            given = torch.stack(rows) if rows else torch.as_tensor(given, dtype=torch.float64)
+        found = check_tensor(given, name).detach().to("cpu", torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputTypeError(
+            f"`{name}` must be numbers, one for each {owner}, but are {shown(values)} of others; "
+            f"give a tensor ({count},)."
+        ) from None
+    if found.shape[-1:] != (count,) or found.ndim > 1 + several:
+        raise InputError(
+            f"`{name}` must have one value for each of the {count} {owners}, but have shape "
+            f"{tuple(found.shape)}; give one for each."
+        )
+    if not bool(found.isfinite().all()):
+        wrong = tuple((~found.isfinite()).nonzero()[0])
+        raise InputError(
+            f"`{name}` must be finite, but that of {owner} {wrong[-1]} is {found[wrong].item()}; "
+            "replace it."
+        )
+    return found
 
 
 def farthest_of(limit: float | None, dtype: torch.dtype) -> float | None:

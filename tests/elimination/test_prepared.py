@@ -310,6 +310,7 @@ def test_limits_of_any_form() -> None:
     for limits in ((50, 100), torch.tensor([50.0, 100.0]), np.array([50, 100])):
         assert torch.equal(tri_apsp.accessibility(graph, limits), expected)  # type: ignore[arg-type]
     assert torch.equal(tri_apsp.accessibility(graph, 50), expected[0])
+    assert tri_apsp.accessibility(graph, 0, [0.1] * 81).tolist() == [0.1] * 81
     for wrong in (-1, "far", [None]):
         with pytest.raises(InputError, match="`limits` must be a number that is not negative"):
             tri_apsp.accessibility(graph, wrong)  # type: ignore[arg-type]

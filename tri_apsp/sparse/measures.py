@@ -5,14 +5,20 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import Numbers, as_vector, check_flags, check_tensor, farthest_of, limit_of
+from tri_apsp.arguments import (
+    Numbers,
+    as_vector,
+    check_flags,
+    farthest_of,
+    finite_numbers,
+    limit_of,
+)
 from tri_apsp.device import Devices, resolve_all
 from tri_apsp.elimination.base import Totals
 from tri_apsp.elimination.restricted import RestrictedGraph, given_graph, named_cycles
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
-from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
+from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
-from tri_apsp.messages import shown
 from tri_apsp.semirings import largest_distance, no_edge
 from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
@@ -311,30 +317,7 @@ def _amounts(values: object, n: int) -> torch.Tensor:
     """Return checked values of vertices, (n,) of float64 on the CPU."""
     if values is None:
         return torch.ones(n, dtype=torch.float64)
-    try:
-        given = as_vector(values, "values")
-        is_list = isinstance(given, (list, tuple))
-        given = torch.as_tensor(given) if is_list else check_tensor(given, "values")
-    except (TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputTypeError(
-            f"`values` must be numbers, one for each vertex, but are {shown(values)} of others; "
-            "give a tensor (n,)."
-        ) from None
-    amounts = given.detach().to("cpu", torch.float64)
-    if amounts.shape != (n,):
-        raise InputError(
-            f"`values` must have one value for each of the {n} vertices, but have shape "
-            f"{tuple(amounts.shape)}; give one for each."
-        )
-    if not bool(amounts.isfinite().all()):
-        wrong = int((~amounts.isfinite()).nonzero()[0])
-        raise InputError(
-            f"`values` must be finite, but that of vertex {wrong} is {amounts[wrong].item()}; "
-            "replace it."
-        )
-    return amounts
+    return finite_numbers(values, "values", n, "vertex", "vertices")
 
 
 def eccentricities_of(found: Totals) -> torch.Tensor:
