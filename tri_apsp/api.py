@@ -42,6 +42,7 @@ from tri_apsp.sparse.pairs import paired_distances, paired_paths
 from tri_apsp.sparse.plan import RowMethod
 from tri_apsp.sparse.reachability import rows_of_reachability
 from tri_apsp.sparse.simple_paths import SimplePath, all_shortest_paths, shortest_simple_paths
+from tri_apsp.sparse.skims import Skims, skims
 from tri_apsp.warm_up import warmup
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Result",
     "RowBlock",
     "SimplePath",
+    "Skims",
     "SparseGraph",
     "accessibility",
     "all_shortest_paths",
@@ -77,6 +79,7 @@ __all__ = [
     "select",
     "shortest_paths",
     "shortest_simple_paths",
+    "skims",
     "unpack",
     "warmup",
 ]
@@ -232,7 +235,8 @@ def prepare(
         The graph; `n`, `edges`, `dtype` and `device` describe it, and printed it says what it is
         good for. It keeps one edge for each pair of vertices, the lightest, and loops only if they
         are negative. With `through` or `turns` a RestrictedGraph, which `shortest_paths`,
-        `nearest`, `paired_distances`, `paired_paths`, `accessibility` and `edge_flows` take.
+        `nearest`, `paired_distances`, `paired_paths`, `skims`, `accessibility` and `edge_flows`
+        take.
 
     Raises:
         InputError: a graph that breaks a rule of `shortest_paths`; an order that does not name

@@ -210,6 +210,16 @@ class RestrictedGraph:
         assert rows is not None
         return self.edge_of[rows] >= 0
 
+    def costs(self, given: torch.Tensor) -> torch.Tensor:
+        """Return costs of edges, (..., edges) on the CPU, for those of the larger graph; 0 for
+        those that travel none.
+        """
+        rows = self.inner.by_source.rows
+        assert rows is not None
+        of_first = given.new_zeros(*given.shape[:-1], len(self._first.weights) + 1)
+        of_first[..., self._first_numbers(self.by_source)] = given
+        return of_first[..., self.edge_of[rows]]  # -1 is the last
+
     def loads(
         self, larger: torch.Tensor, through: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -247,13 +247,19 @@ class SparseGraph:
         weights = self._grid_weights
         return None if weights is None else self.with_weights(weights)
 
+    def farthest_of(self, values: torch.Tensor) -> float:
+        """Return an upper bound of the magnitude of the sum along a path, which leaves each vertex
+        once, of values of the edges, (edges,) of float64 on the CPU.
+        """
+        largest = torch.zeros(self.n, dtype=torch.float64)
+        largest.scatter_reduce_(0, self.by_source.owners().cpu(), values.abs(), "amax")
+        return largest.sum().item()
+
     @cached_property
     def _grid_weights(self) -> torch.Tensor | None:
         given = self.by_source.weights
         weights = given.cpu().to(torch.float64)
-        heaviest = torch.zeros(self.n, dtype=torch.float64)
-        heaviest.scatter_reduce_(0, self.by_source.owners().cpu(), weights, "amax")
-        farthest = heaviest.sum().item()  # a path leaves each vertex once
+        farthest = self.farthest_of(weights)
         if not self.dtype.is_floating_point and farthest < 2.0**_BITS:
             return given
         if not math.isfinite(farthest):
