@@ -121,6 +121,8 @@ def test_vertices_that_are_refused(refused, five, save, tmp_path, content, parts
         ("--sources {0}/s.txt -o {0}/five.gr", ["ends in .gr"]),
         ("--sources {0}/s.txt --pairs {0}/s.txt", ["not allowed with argument --sources"]),
         ("--pairs {0}/s.txt --targets {0}/s.txt", ["--targets is given; leave it out"]),
+        ("--pairs {0}/s.txt --costs km", ["--costs is given; leave it out"]),
+        ("--sources {0}/s.txt --costs km", ["--costs is for .txt", "given for", "five.gr"]),
         ("--sources {0}/s.txt --dtype int16", ["'int16'"]),
         ("--sources {0}/s.txt --limit -1", ["--limit must be a number that is not negative"]),
     ],
@@ -166,3 +168,68 @@ def test_pairs_of_names(cli, save):
 )
 def test_pairs_that_are_refused(refused, five, save, content, parts):
     refused(parts, "table", five, "--pairs", save("p.txt", content))
+
+
+LINKS = (
+    "from,to,minutes,km,toll\n"
+    'Oslo,Rome,2,1.5,0\nOslo,"New York",9,1,1\nRome,"New York",0.5,3,2\nOslo,"New York",2.5,9,1\n'
+)
+
+
+def test_costs(cli, save, tmp_path):
+    graph, sources = save("g.csv", LINKS), save("s.txt", "Oslo\nNew York\n")
+    words = ["table", graph, "--columns", "from,to,minutes", "--sources", sources, "--costs"]
+    table = (
+        "source,target,distance,km,toll\n"
+        'Oslo,"New York",2.5,4.5,2\nOslo,Oslo,0,0,0\nOslo,Rome,2,1.5,0\n'
+        '"New York","New York",0,0,0\n"New York",Oslo,inf,inf,inf\n"New York",Rome,inf,inf,inf\n'
+    )
+    assert cli(*words, "km", "toll").out == table
+    path = tmp_path / "d.csv"
+    outcome = cli(*words, "km", "toll", "-o", path)
+    assert path.read_text() == table
+    assert [line.split()[0] for line in outcome.out.splitlines()][2] == "costs"
+    assert "4 of 6 pairs" in outcome.out
+    for dtype in ("float32", "float64"):
+        cli(*words, "km", "-o", tmp_path / "d.npy", "--dtype", dtype)
+        rows = [[2.5, 0, 2, 0, np.inf, np.inf], [4.5, 0, 1.5, 0, np.inf, np.inf]]
+        assert np.load(tmp_path / "d.npy").tolist() == rows
+    found = cli(*words, "km", "--undirected", "--limit", 2, "--json").json
+    assert (found["shape"], found["reachable_pairs"], found["method"]) == ([2, 3], 4, None)
+    lines = cli(*words, "toll", "km", "--undirected", "--limit", 2).out.splitlines()
+    assert lines[4:] == [
+        '"New York","New York",0,0,0',
+        '"New York",Oslo,inf,inf,inf',
+        '"New York",Rome,0.5,2,3',
+    ]
+
+
+def test_costs_of_a_network(cli, save):
+    network = (
+        "<NUMBER OF NODES> 4\n<FIRST THRU NODE> 3\n<END OF METADATA>\n"
+        "~\tinit_node\tterm_node\tlength\tfree_flow_time\ttoll\t;\n"
+        "\t1\t2\t2\t1\t0\t;\n\t2\t4\t3\t1\t7\t;\n\t1\t3\t0.1\t5\t2\t;\n\t3\t4\t0.2\t2\t1\t;\n"
+    )
+    words = ["table", save("net.tntp", network), "--sources", save("s.txt", "1\n")]
+    for more in ([], ["--columns", "free_flow_time"], ["--dtype", "int32"]):
+        lines = cli(*words, *more, "--costs", "length", "toll").out.splitlines()
+        assert lines[:2] == ["source,target,distance,length,toll", "1,1,0,0,0"]
+        assert lines[-1] == "1,4,7,0.30000000000000004,3"  # not through zone 2
+
+
+def test_costs_that_are_refused(refused, save, monkeypatch):
+    graph, sources = save("g.csv", LINKS), save("s.txt", "Oslo\n")
+    words = ["--columns", "from,to,minutes", "--sources", sources, "--costs"]
+    refused(
+        ["--costs must be two or three of those in line 1", "are from, to, x"],
+        "table",
+        graph,
+        *words,
+        "x",
+    )
+    negative = save("n.csv", "from,to,minutes,km\na,b,0,-1\n")
+    part = "`costs` must not be negative where the weight is 0"
+    refused([part], "table", negative, *words[:3], save("t.txt", "a\n"), "--costs", "km")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINKS.encode())))
+    parts = ["--costs need GRAPH as a file", "it is standard input; save it"]
+    refused(parts, "table", "-", "--format", "csv", *words, "km")

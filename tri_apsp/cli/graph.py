@@ -40,6 +40,7 @@ from tri_apsp.graphs import (
     write_rows_of_sources,
 )
 from tri_apsp.graphs.arrays import PreparedFileError
+from tri_apsp.graphs.files import columns_of
 from tri_apsp.graphs.labels import Label, vertex_of
 from tri_apsp.graphs.write import write_values
 from tri_apsp.messages import counted
@@ -183,6 +184,24 @@ class Problem:
         words = named(self.args, [option]).get(option)
         return words and [vertex_of(self.labels, word, option) for word in words]
 
+    def columns(self, names: Sequence[str]) -> Any:
+        """Return columns of the file of GRAPH, (columns, edges), in the order of by_source."""
+        if str(self.args.graph) == STDIN:
+            raise InputError(
+                "--costs need GRAPH as a file, which is read once for each, but it is standard "
+                "input; save it."
+            )
+        ends = columns_of(self.args.columns or "")[:2]
+        found = list[Any]()
+        for name in names:
+            try:
+                edges = read(self.args, columns=[*(ends if len(ends) == 2 else ()), name])
+            except InputError as error:
+                raise InputError(str(error).replace("`columns`", "--costs")) from None
+            assert isinstance(edges, EdgeList)  # as of every format with columns
+            found.append(edges.weights)
+        return np.stack(found)[:, self.network.by_source.rows]
+
     def names(self, vertices: Sequence[int] | None) -> Sequence[Label]:
         """Return the labels of vertices; None: of all."""
         return self.labels if vertices is None else [self.labels[vertex] for vertex in vertices]
@@ -271,6 +290,7 @@ class Problem:
         facts: Mapping[str, object],
         fields: Sequence[tuple[str, str]],
         nouns: tuple[str, str] = ("pair", "pairs"),
+        values: torch.Tensor | None = None,
     ) -> None:
         """Write distances to the file of --out and print a summary; without --out and --json, print
         the lines instead.
@@ -281,8 +301,10 @@ class Problem:
             facts: for JSON, before the figures of the distances.
             fields: the lines of text before these.
             nouns: what is reachable, one and several.
+            values: what another file than a .csv holds; None: the distances.
         """
-        if not self.write_or_print(distances, "distances", lines):
+        values = distances if values is None else values
+        if not self.write_or_print(values, "distances", lines):
             return
         figures = summarise(distances.view(len(distances), -1))
         shown = {f"reachable_{nouns[1]}": figures["reachable_pairs"]}
@@ -334,11 +356,14 @@ class Problem:
         return f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"
 
 
-def read(args: argparse.Namespace) -> AnyGraph:
-    """Return the graph that the arguments name; one that was prepared has its order."""
+def read(args: argparse.Namespace, **changes: Any) -> AnyGraph:
+    """Return the graph that the arguments name, with some options changed; one that was prepared
+    has its order.
+    """
     try:
         options: Any = {name: getattr(args, name, None) for name in ReadOptions.__annotations__}
-        return load_graph(opened(args.graph), **options | {"directed": not args.undirected})
+        options |= {"directed": not args.undirected} | changes
+        return load_graph(opened(args.graph), **options)
     except PreparedFileError:
         if Path(args.graph).suffix.lower() != ".npz":  # which load() takes alone
             raise

@@ -3,14 +3,17 @@
 import argparse
 from functools import partial
 
-from tri_apsp.api import paired_distances, shortest_paths
+import torch
+
+from tri_apsp.api import paired_distances, shortest_paths, skims
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import pairs_in
 from tri_apsp.cli.graph import Problem
 from tri_apsp.cli.options import ENDINGS, FILE, LIMIT, NETWORK, OUT, SEPARATED, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.write import pair_lines, table_lines
+from tri_apsp.graphs.write import pair_lines, skim_lines, table_lines
+from tri_apsp.semirings import no_edge
 
 _SOURCES = option(
     "--sources",
@@ -36,6 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
             **FILE,
             help="file of the vertices of the columns, one per line; default: all",
         ),
+        option(
+            "--costs",
+            metavar="COLUMN",
+            nargs="+",
+            help="columns of GRAPH whose sums along the shortest paths are computed beside the "
+            "distances, such as tolls; of a text file, --columns names source and target",
+        ),
         LIMIT,
         DEVICE,
         SPARSE_DTYPE,
@@ -44,30 +54,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "summary"
         ),
         json_of(
-            "n, edges, shape (of the distances), device, dtype, method and engine (null for "
-            f"pairs), seconds ({SECONDS}), reachable_pairs, max_distance, sum_distances (these two "
-            "null if no pair is reachable)"
+            "n, edges, shape (of the distances), device, dtype, method and engine (null for pairs "
+            f"and with --costs), seconds ({SECONDS}), reachable_pairs, max_distance, sum_distances "
+            "(these two null if no pair is reachable)"
         ),
     )
     parser.epilog = (
         "One of these files may be - for standard input. Lines that begin with # are comments. A "
-        ".csv has the targets in its first row and the sources in its first column, or for pairs "
-        "the columns source, target and distance; inf means no path."
+        ".csv has the targets in its first row and the sources in its first column. For pairs and "
+        "costs it has the columns source, target, distance and one for each cost; with --costs, "
+        "other files hold the matrix (1 + costs, pairs). inf means no path."
     )
 
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph and vertices, solve it, and write the distances."""
-    if args.pairs is not None and args.targets is not None:
-        raise InputError("--pairs names targets too, but --targets is given; leave it out.")
+    for name in ("targets", "costs"):
+        if args.pairs is not None and getattr(args, name) is not None:
+            raise InputError(
+                f"--pairs names targets too, of distances alone, but --{name} is given; leave it "
+                "out."
+            )
     problem = Problem(args, "--out", inputs=["--sources", "--targets", "--pairs"])
-    graph, method, engine = problem.network, None, None
+    graph, method, engine, values = problem.network, None, None, None
     if args.pairs is not None:
         pairs = pairs_in(problem.texts["--pairs"], problem.labels, "--pairs")
         distances, seconds = problem.timed(
             partial(paired_distances, graph, *pairs, limit=args.limit)
         )
         lines = partial(pair_lines, distances, *map(problem.names, pairs))
+    elif args.costs is not None:
+        chosen = problem.vertices("--sources"), problem.vertices("--targets")
+        costs = problem.columns(args.costs)
+        found, seconds = problem.timed(partial(skims, graph, costs, *chosen, limit=args.limit))
+        distances = found.distances
+        as_float = distances.double().masked_fill(distances == no_edge(graph.dtype), torch.inf)
+        values = torch.cat((as_float[None], found.costs)).flatten(1)
+        lines = partial(skim_lines, *found, args.costs, *map(problem.names, chosen))
     else:
         chosen = problem.vertices("--sources"), problem.vertices("--targets")
         sources, targets = chosen
@@ -86,5 +109,6 @@ def run(args: argparse.Namespace) -> None:
             "engine": engine,
             "seconds": seconds,
         },
-        [(method or "pairs", f"{seconds:.4g} s")],
+        [(method or ("pairs" if args.costs is None else "costs"), f"{seconds:.4g} s")],
+        values=values,
     )

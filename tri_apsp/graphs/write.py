@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -298,6 +298,25 @@ def table_lines(
     a first line with the targets, then one for each source.
     """
     return _table("source", targets, sources, csv_fields(distances))
+
+
+def skim_lines(
+    distances: torch.Tensor,
+    costs: torch.Tensor,
+    names: Sequence[str],
+    sources: Sequence[Label],
+    targets: Labels,
+) -> Iterator[str]:
+    """Yield the lines of a .csv of distances (sources, targets) and costs (costs, sources, targets)
+    of some names: a line for each pair.
+    """
+    ends = [*map(quoted, targets)]
+    columns = (
+        (repeat(quoted(source), len(ends)), ends, *csv_fields(row[None]), *csv_fields(of_row))
+        for source, row, of_row in zip(sources, distances, costs.unbind(1), strict=True)
+    )
+    pairs = (map(",".join, zip(*each, strict=True)) for each in columns)
+    return chain(_columns(["source", "target", "distance", *names]), *pairs)
 
 
 def pair_lines(
