@@ -220,16 +220,14 @@ def test_costs_of_a_network(cli, save):
 def test_costs_that_are_refused(refused, save, monkeypatch):
     graph, sources = save("g.csv", LINKS), save("s.txt", "Oslo\n")
     words = ["--columns", "from,to,minutes", "--sources", sources, "--costs"]
-    refused(
-        ["--costs must be two or three of those in line 1", "are from, to, x"],
-        "table",
-        graph,
-        *words,
-        "x",
-    )
+    part = "--columns of source and target, with one of --costs, must be two or three of those in"
+    refused([part, "are from, to, x"], "table", graph, *words, "x")
+    vertex = save("t.txt", "a\n")
+    known = save("k.csv", "source,target,weight,km\na,b,1,2\n")
+    refused([part, "are km; correct"], "table", known, "--sources", vertex, "--costs", "km")
     negative = save("n.csv", "from,to,minutes,km\na,b,0,-1\n")
     part = "`costs` must not be negative where the weight is 0"
-    refused([part], "table", negative, *words[:3], save("t.txt", "a\n"), "--costs", "km")
+    refused([part], "table", negative, *words[:3], vertex, "--costs", "km")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINKS.encode())))
     parts = ["--costs need GRAPH as a file", "it is standard input; save it"]
     refused(parts, "table", "-", "--format", "csv", *words, "km")

@@ -79,13 +79,20 @@ def test_least_of_equal_paths(dtype: torch.dtype, least: int, lowest: int) -> No
                 check(graph, costs, (sources, targets), limit=3)
 
 
-def test_an_edge_of_weight_0_lowers_what_is_settled() -> None:
+def test_edges_of_weight_0_lower_costs_alone() -> None:
     weights = torch.full((5, 5), math.inf)
     weights[[0, 0, 1, 2, 3], [1, 2, 3, 1, 4]] = torch.tensor([1.0, 1.0, 5.0, 0.0, 5.0])
     graph = tri_apsp.prepare(weights, order="none")
     costs = np.array([[9.0, 0, 2, 1, 1]])  # 0-1, 0-2, 1-3, 2-1 and 3-4
     for targets in ([1], [1, 4], [4, 1, 1]):
         check(graph, costs, ([0], targets))
+    for order in ("none", "auto"):  # the least costs are distances
+        graph = tri_apsp.prepare(tri_apsp.graphs.generate("grid", 900, seed=1), order=order)
+        lengths = graph.by_source.weights
+        expected = tri_apsp.shortest_paths(graph, sources=[0, 450]).distances
+        found = tri_apsp.skims(graph.with_weights(torch.zeros_like(lengths)), lengths, [0, 450])
+        assert found.distances.eq(0).all()
+        assert torch.equal(found.costs, expected.double())
 
 
 def test_floats_along_followed_paths() -> None:
@@ -97,14 +104,18 @@ def test_floats_along_followed_paths() -> None:
         assert prepared.tree is not None
         weights, first, second = random.random((3, prepared.edges)) - [[0], [0.25], [0]]
         weights, first = (np.ldexp(np.rint(np.ldexp(x, 48)), -48) for x in (weights, first))
-        graph = prepared.with_weights(torch.from_numpy(weights).to(dtype))
+        weights = torch.from_numpy(weights).to(dtype).double()
+        graph = prepared.with_weights(weights.to(dtype))
         ends = random.integers(0, 400, 60), random.integers(0, 400, 70)
         found = tri_apsp.skims(graph, [first, second], *ends)
         pairs = np.repeat(ends[0], 70), np.tile(ends[1], 60)
-        paths = tri_apsp.paired_paths(graph, *pairs)
+        # float64 adds up these weights without an error, so that no other path is taken.
+        exact = tri_apsp.prepare(roads, dtype=torch.float64).with_weights(weights)
+        paths = tri_apsp.paired_paths(exact, *pairs)
         parts = [part.tolist() for part in paths.edges.tensor_split(paths.edge_offsets[1:-1])]
-        weights = graph.by_source.weights.double().numpy()
-        expected = [[math.fsum(x[part]) for part in parts] for x in (weights, first, second)]
+        expected = [
+            [math.fsum(x[part]) for part in parts] for x in (weights.numpy(), first, second)
+        ]
         assert found.distances.flatten().tolist() == torch.tensor(expected[0], dtype=dtype).tolist()
         assert found.costs[0].flatten().tolist() == expected[1]
         np.testing.assert_allclose(found.costs[1].flatten(), expected[2], rtol=1e-14)

@@ -197,7 +197,9 @@ class Problem:
             try:
                 edges = read(self.args, columns=[*(ends if len(ends) == 2 else ()), name])
             except InputError as error:
-                raise InputError(str(error).replace("`columns`", "--costs")) from None
+                of_text = "--columns of source and target, with one of --costs, must be"
+                message = str(error).replace("`columns` must be", of_text)
+                raise InputError(message.replace("`columns`", "--costs")) from None
             assert isinstance(edges, EdgeList)  # as of every format with columns
             found.append(edges.weights)
         return np.stack(found)[:, self.network.by_source.rows]

@@ -396,7 +396,7 @@ def sparse_graph(
     if what := getattr(graph, "restriction", ""):
         raise InputError(
             f"`graph` must have no {what} for this function, but has some; give graph.given, which "
-            "is without, or call shortest_paths, nearest, paired_distances, paired_paths, "
+            "is without, or call shortest_paths, nearest, paired_distances, paired_paths, skims, "
             "accessibility or edge_flows."
         )
     if isinstance(graph, SparseGraph):

@@ -6,13 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from tri_apsp.arguments import (
-    Numbers,
-    Vertices,
-    farthest_of,
-    finite_numbers,
-    sources_of,
-)
+from tri_apsp.arguments import Numbers, Vertices, farthest_of, finite_numbers, sources_of
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.elimination.restricted import RestrictedGraph, given_graph
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
@@ -121,7 +115,8 @@ def skims(
     given = whole.inner if isinstance(whole, RestrictedGraph) else whole
     farthest, dtype, on_cpu = farthest_of(limit, given.dtype), given.dtype, given.to(_CPU)
     keys, units = _keys(on_cpu, of_edges if of_edges.ndim == 2 else of_edges[None])
-    size, what = 8 * len(units) * len(starts) * len(ends), f"{len(starts)} x {len(ends)} skims"
+    size = 16 * len(units) * len(starts) * len(ends)  # also of a copy
+    what = f"{len(starts)} x {len(ends)} skims"
     with memory_for(what, size, _CPU, "give fewer sources or targets"):
         found = _least(on_cpu, keys, units, starts, ends, farthest)
     no_path = found[0].isinf()

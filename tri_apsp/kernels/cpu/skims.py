@@ -9,7 +9,6 @@ below that of no edge.
 import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import inner, kernel
-from tri_apsp.kernels.cpu.sparse import sift_down, sift_up
 
 LANES = 8
 """The vertices from which a sweep starts."""
@@ -122,10 +121,46 @@ def sweep(kept, offsets, ancestors, climb, descend, starts, rows, ends, most, un
         _write(x, rows[first : first + LANES], ends, most, units, out)
 
 
+@inner
+def _is_less(x, u, v):
+    """Return whether the key of u is less than that of v."""
+    for j in range(x.shape[1]):
+        if x[u, j, 0] != x[v, j, 0]:
+            return x[u, j, 0] < x[v, j, 0]
+    return False
+
+
+@inner
+def _sift_up(x, heap, place, v):
+    """Move v up in a heap of vertices by their keys, in which it is at place[v]."""
+    at = place[v]
+    while at > 0 and _is_less(x, v, heap[(at - 1) // 4]):
+        heap[at] = heap[(at - 1) // 4]
+        place[heap[at]] = at
+        at = (at - 1) // 4
+    heap[at], place[v] = v, at
+
+
+@inner
+def _sift_down(x, heap, place, v, count):
+    """Put v at the top of a heap of `count` vertices, and move it down."""
+    at = 0
+    while 4 * at + 1 < count:
+        least = 4 * at + 1
+        for below in range(least + 1, min(least + 4, count)):
+            if _is_less(x, heap[below], heap[least]):
+                least = below
+        if not _is_less(x, heap[least], v):
+            break
+        heap[at] = heap[least]
+        place[heap[at]] = at
+        at = least
+    heap[at], place[v] = v, at
+
+
 @kernel
 def dijkstra(offsets, targets, edges, starts, rows, ends, most, units, out):
-    """As `sweep`, by Dijkstra's algorithm on the weights. A vertex whose costs an edge of weight 0
-    lowers later is settled again.
+    """As `sweep`, by Dijkstra's algorithm on keys.
 
     Args:
         offsets, targets, edges: the edges from each vertex, and their keys [edges, numbers].
@@ -133,25 +168,24 @@ def dijkstra(offsets, targets, edges, starts, rows, ends, most, units, out):
     """
     n = len(offsets) - 1
     x, is_end, count_ends = np.empty((n, len(units), 1), np.int64), np.zeros(n, np.bool_), 0
-    weights, heap, place = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
+    heap, place = np.empty(n, np.int32), np.empty(n, np.int32)
     for t in range(len(ends)):
         count_ends += not is_end[ends[t]]
         is_end[ends[t]] = True
     for s in range(len(starts)):
         _begin(x, starts[s : s + 1], most)
         for v in range(n):
-            place[v] = -1  # in no heap yet; -2 once it is settled
-        weights[0], heap[0], count, left, nearest = 0, starts[s], 1, count_ends, 0
-        while count and (left > 0 or weights[0] == nearest):
-            nearest, u = weights[0], heap[0]
-            place[u], count, left = -2, count - 1, left - is_end[u]
+            place[v] = -1  # in no heap yet
+        heap[0], count, left = starts[s], 1, count_ends
+        while count and left:
+            u, count = heap[0], count - 1
+            left -= is_end[u]
             if count:
-                sift_down(weights, heap, place, weights[count], heap[count], count)
+                _sift_down(x, heap, place, heap[count], count)
             for e in range(offsets[u], offsets[u + 1]):
                 v = targets[e]
                 if _lower(x[v, :, 0], x[u, :, 0], edges[e]):
                     if place[v] < 0:
-                        left += place[v] == -2 and is_end[v]
                         place[v], count = count, count + 1
-                    sift_up(weights, heap, place, x[v, 0, 0], v, place[v])
+                    _sift_up(x, heap, place, v)
         _write(x, rows[s : s + 1], ends, most, units, out)
