@@ -30,6 +30,7 @@ from tri_apsp.graphs import (
     DISTANCE_FORMATS,
     SPARSE_DTYPES,
     DenseGraph,
+    EdgeList,
     Graph,
     ReadOptions,
     SparseGraph,

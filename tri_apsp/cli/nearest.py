@@ -6,7 +6,7 @@ from functools import partial
 from tri_apsp.api import nearest
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.graph import Problem
-from tri_apsp.cli.options import FILE, GRAPH, LIMIT, OUT, SPARSE_DTYPE
+from tri_apsp.cli.options import FILE, LIMIT, NETWORK, OUT, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICE, add_options, json_of, option
 from tri_apsp.graphs.write import nearest_lines
 from tri_apsp.messages import counted
@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `nearest`."""
     add_options(
         parser,
-        *GRAPH,
+        *NETWORK,
         option(
             "--sources",
             **FILE,

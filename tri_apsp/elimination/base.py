@@ -66,8 +66,12 @@ class Sweeps(ABC):
         return 1
 
     @abstractmethod
-    def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
-        """Return the distances from each source to each vertex, (sources, n)."""
+    def rows(
+        self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the distances from each source to each vertex, (sources, n), or to those of some
+        columns.
+        """
 
     @abstractmethod
     def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:

@@ -63,17 +63,22 @@ class CpuSweeps(Sweeps):
         self._slabs = list[Array]()
 
     def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
-        return self.rows(torch.arange(self.elimination.tree.n), float("inf"), out)
+        return self.rows(torch.arange(self.elimination.tree.n), float("inf"), out=out)
 
     def rows(
-        self, sources: torch.Tensor, limit: float, out: torch.Tensor | None = None
+        self,
+        sources: torch.Tensor,
+        limit: float,
+        columns: torch.Tensor | None = None,
+        out: torch.Tensor | None = None,
     ) -> torch.Tensor:
         from tri_apsp.kernels.cpu import sweeps as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
+        ends = tree.positions if columns is None else tree.positions[columns.numpy()]
         starts, missing = tree.positions[sources.numpy()], elimination.missing
         most = self._limit(limit)
-        d = np.empty((len(starts), tree.n), elimination.dtype)
+        d = np.empty((len(starts), len(ends)), elimination.dtype)
         if out is not None and out.is_contiguous():
             d = out.numpy()
         lists = *self._tree, elimination.upward, elimination.downward
@@ -82,7 +87,7 @@ class CpuSweeps(Sweeps):
             def solve_one(s: int) -> None:
                 x = np.empty(tree.n, d.dtype)
                 kernels.sweep_row(*lists, starts[s], missing, x)
-                kernels.write_row(x, tree.positions, most, missing, d[s])
+                kernels.write_row(x, ends, most, missing, d[s])
 
             self._run(solve_one, [(s,) for s in range(len(starts))], 1)
             return torch.from_numpy(d)
@@ -101,7 +106,7 @@ class CpuSweeps(Sweeps):
             if x.shape != (tree.n, lanes):
                 x = np.empty((tree.n, lanes), d.dtype)
             kernels.sweep_rows(self._tree, *lists[3:], starts[part], missing, x, width)
-            kernels.write_rows(x, tree.positions, most, missing, d, part)
+            kernels.write_rows(x, ends, most, missing, d, part)
             if x.nbytes * (len(self._slabs) + 1) <= _KEPT_BYTES:
                 self._slabs.append(x)
 

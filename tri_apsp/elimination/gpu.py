@@ -245,10 +245,13 @@ class GpuSweeps(Sweeps):
                 self._sweep("rows", labels, path, from_source=False, out=part)
         return out
 
-    def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
+    def rows(
+        self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None = None
+    ) -> torch.Tensor:
         if len(sources) == 1:
-            return self._on_cpu.rows(sources, limit).to(self.device)  # as in `nearest`
-        return self._rows(sources, limit, None)[0]
+            return self._on_cpu.rows(sources, limit, columns).to(self.device)  # as in `nearest`
+        found = self._rows(sources, limit, None)[0]
+        return found if columns is None else found[:, columns.to(found.device)]
 
     def rows_with_predecessors(
         self, sources: torch.Tensor, limit: float, graph: SparseGraph

@@ -413,8 +413,9 @@ class SparseSolver:
             return SolvedRows(self._table(sources, limit), None)
         if not self.plan.options.predecessors:
             whole = self.plan.sources is None and torch.equal(sources, self.sources)
-            found = sweeps.all_rows() if whole else sweeps.rows(sources, limit)
-            return SolvedRows(found if columns is None else _columns(found, columns), None)
+            if whole and columns is None:
+                return SolvedRows(sweeps.all_rows(), None)
+            return SolvedRows(sweeps.rows(sources, limit, columns), None)
         found, pred, again = sweeps.rows_with_predecessors(sources, limit, self._solved)
         if len(again):  # along edges of weight 0, say
             place, starts = again.to(found.device), sources[again]

@@ -277,7 +277,7 @@ def sweep_row(offsets, ancestors, parents, climb_weights, weights, start, missin
 @kernel
 def write_rows(x, positions, limit, missing, d, rows):
     """Write x[positions[v], s] to d[rows[s], v], or `missing` where it exceeds the limit."""
-    n, lanes = x.shape
+    n, lanes = len(positions), x.shape[1]
     # _TILE_ROWS rows of x fit the L1 cache, and _TILE_ROWS values of d a line of it.
     tile = np.empty((_TILE_ROWS, lanes), x.dtype)
     turned = np.empty((lanes, _TILE_ROWS), x.dtype)
