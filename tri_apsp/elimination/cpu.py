@@ -29,6 +29,8 @@ _SINGLE_ROWS = 3
 _LABEL_VALUES = 1 << 28
 # Rows of a table, columns whose labels are made, and pairs, per task.
 _ROWS, _COLUMNS, _PAIRS = 256, 512, 1 << 12
+# Vertices whose nearest sources a task writes.
+_LISTS = 1 << 14
 # The columns of a part of a table, whose distances from _ROWS sources fit the L2 cache.
 _WIDTH = 2048
 # Blocks of a table of at least this many sums are products, by as many rows at a time.
@@ -278,12 +280,15 @@ class CpuSweeps(Sweeps):
         lists = np.empty((tree.n, k), elimination.dtype), np.empty((tree.n, k), np.int32)
         found = np.empty((k, tree.n), elimination.dtype), np.empty((k, tree.n), np.int64)
         up = *tree.descents, elimination.upward, of_source, elimination.missing, elimination.limit
-        down = *self._tree[:2], elimination.downward, tree.vertices, elimination.limit
+        down = *self._tree[:2], elimination.downward, elimination.limit
         *side_by_side, top = tree.parts
         for parts in side_by_side, [top]:
             self._run(kernels.climb_nearest, [(*up, part, lists) for part in parts], k)
         for parts in [top], side_by_side:
-            self._run(kernels.sweep_nearest, [(*down, part, lists, found) for part in parts], k)
+            self._run(kernels.sweep_nearest, [(*down, part, lists) for part in parts], k)
+        firsts = range(0, tree.n, _LISTS)
+        written = [(tree.positions[i : i + _LISTS], i, lists, found) for i in firsts]
+        self._run(kernels.write_lists, written, k)
         return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 
     def totals(self, *, from_source: bool, part: range | None = None) -> Totals:

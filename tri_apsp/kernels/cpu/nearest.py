@@ -72,23 +72,31 @@ def climb_nearest(
 
 
 @kernel
-def sweep_nearest(offsets, ancestors, weights, vertices, limit, part, lists, found):
+def sweep_nearest(offsets, ancestors, weights, limit, part, lists):
     """lists <- those of positions, of all paths, from those of climb_nearest.
 
     Args:
         offsets, ancestors: of the tree.
         weights: [edges], downward.
-        vertices: [n], the vertex at each position.
         limit: the largest value that is a path.
         part, lists: as for climb_nearest; the lists of ancestors outside are final.
-        found: the lists again by vertex, [k, n] both.
     """
-    (x, numbers), (by_vertex, sources) = lists, found
+    x, numbers = lists
     for p in part:
         for e in range(offsets[p], offsets[p + 1]):
             merge(x, numbers, p, ancestors[e], weights[e], limit)
+
+
+@kernel
+def write_lists(positions, first, lists, found):
+    """found[:, first : first + len(positions)] <- the lists at some positions, values [k, n] and
+    sources [k, n].
+    """
+    (x, numbers), (values, sources) = lists, found
+    for j in range(len(positions)):
+        p = positions[j]
         for i in range(x.shape[1]):
-            by_vertex[i, vertices[p]], sources[i, vertices[p]] = x[p, i], numbers[p, i]
+            values[i, first + j], sources[i, first + j] = x[p, i], numbers[p, i]
 
 
 @kernel
