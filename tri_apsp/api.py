@@ -227,8 +227,8 @@ def prepare(
             all vertices, but of a .tntp file only through those from its <FIRST THRU NODE> on.
         turns: rows of (from, via, to, cost): what a path adds that takes the edge from `from` to
             `via` and then that to `to`; inf forbids it. Others cost nothing. An array, a tensor, a
-            list or a DataFrame, (rows, 4). A path may then pass a vertex twice, and predecessors
-            are edges: see `Result`. None: no turns.
+            list or a DataFrame, (rows, 4), whose vertices count by position. A path may then pass a
+            vertex twice, and predecessors are edges: see `Result`. None: no turns.
         u_turns: False: a path must not turn back at once, unless `turns` has a row for it.
 
     Returns:
@@ -262,10 +262,7 @@ def prepare(
     """
     check_flags(directed=directed)
     if isinstance(graph, EdgeList) and graph.through is not None:
-        if turns is not None or u_turns is not True:
-            graph.warn_of_zones()
-        elif through is None:
-            through = graph.through
+        through = graph.through if through is None else through
         graph = replace(graph, through=None)
     found = sparse_graph(graph, dtype=dtype, device=None if device is None else resolve(device))
     if through is not None or turns is not None or u_turns is not True:

@@ -96,6 +96,8 @@ ZONES = """<NUMBER OF NODES> 4
 def test_zones_are_not_passed(cli, save):
     network = save("zones.tntp", ZONES)
     assert cli("path", network, 1, 4).out.splitlines()[:2] == ["distance  7", "path      1 3 4"]
+    turned = cli("path", network, 1, 4, "--no-u-turns")
+    assert (turned.err, turned.out.splitlines()[1]) == ("", "path      1 3 4")
     outcome = cli("path", network, 1, 4, "--count", 2)
     assert outcome.err.startswith("error: --count must not be given for a graph with zones")
     assert "1,2,1\n1,3,2\n2,4,1\n3,4,2\n" in cli("flows", network).out

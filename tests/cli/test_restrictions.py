@@ -51,6 +51,8 @@ def test_rows_with_turns(cli, streets, turns, save, tmp_path):
     assert cli("table", streets, *turns, "--sources", ends).out == "source,a,b,c,d\nb,2,0,2,11\n"
     assert cli("flows", streets, *turns).out.splitlines()[1:3] == ["a,b,2", "a,d,2"]
     assert cli("accessibility", streets, *turns, "--limits", 5).out.splitlines()[1] == "a,2"
+    near = cli("nearest", streets, *turns, "--sources", ends, "-k", 1).out.splitlines()
+    assert near[3:] == ["c,1,b,2", "d,1,b,11"]
 
 
 def test_zones(cli, streets, zones):
@@ -58,9 +60,14 @@ def test_zones(cli, streets, zones):
     assert cli("path", streets, "a", "b", *zones).out.startswith("distance  2\n")
 
 
+def test_zones_and_turns(cli, streets, zones, save):
+    """The way from b to d leads past a, or past c; that from a to c past b is closed by the zone."""
+    turns = "--turns", save("turns.csv", "b,c,d,50\na,d,c,3\n")
+    assert cli("path", streets, "b", "d", *zones, *turns).out.startswith("distance  11\n")
+    assert cli("path", streets, "a", "c", *zones, *turns).out.startswith("distance  14\n")
+
+
 def test_what_is_refused(refused, save, streets, turns, zones, tmp_path):
-    both = ["--zones must not be given with --turns and --no-u-turns; leave it out"]
-    refused(both, "path", streets, "a", "c", *zones, "--no-u-turns")
     several = ["--count must not be given for a graph with zones or turns"]
     refused(several, "path", streets, "a", "c", "--count", 2, *turns)
     blocks = ["--memory, --checkpoint or several devices must not be given for a graph with zones"]

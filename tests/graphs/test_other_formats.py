@@ -55,6 +55,8 @@ def test_tntp(save, refuses):
     assert found.distances.tolist() == [[0, 1.5, INF, INF, 9]]
     both = tri_apsp.shortest_paths(tri_apsp.prepare(zones, directed=False), sources=2)
     assert both.distances.tolist() == [[INF, 2, 0, INF, INF]]
+    turned = tri_apsp.prepare(zones, u_turns=False)
+    assert tri_apsp.shortest_paths(turned, sources=0).distances.tolist() == [[0, 1.5, INF, INF, 9]]
     free = tri_apsp.prepare(zones, through=[True] * 5)
     assert tri_apsp.shortest_paths(free, sources=0).distances.tolist() == [[0, 1.5, 3.5, INF, 9]]
     with refuses("<NUMBER OF NODES>"):

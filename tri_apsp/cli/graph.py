@@ -129,7 +129,7 @@ class Problem:
         """What `prepare` takes of the zones and turns that options or the file of the graph name.
 
         Raises:
-            InputError: for zones and turns, and a line that breaks a rule.
+            InputError: for a line that breaks a rule.
         """
         found = dict[str, Any]()
         if getattr(self.args, "no_u_turns", False):
@@ -137,13 +137,9 @@ class Problem:
         if "--turns" in self.texts:
             found["turns"] = turns_in(self.texts["--turns"], self.labels, "--turns")
         if "--zones" in self.texts:
-            if found:
-                raise InputError(
-                    "--zones must not be given with --turns and --no-u-turns; leave it out."
-                )
             found["through"] = torch.ones(self.given.n, dtype=torch.bool)
             found["through"][self.vertices("--zones")] = False
-        elif not found and getattr(self.given, "through", None) is not None:
+        elif getattr(self.given, "through", None) is not None:
             found["through"] = self.given.through  # type: ignore[union-attr]
         return found
 
@@ -264,7 +260,7 @@ class Problem:
         place = self.args.predecessors
         if result.predecessors is not None:
             columns, labels = columns if result.nearest is None else ["predecessor"], self.labels
-            if "through" not in self.restrictions and self.restrictions:  # edges by their ends
+            if not self.restrictions.keys() <= {"through"}:  # edges by their ends
                 columns = self.labels if columns is None else columns
                 lists = self.network.by_source
                 ends = zip(lists.owners().tolist(), lists.vertices.tolist(), strict=True)

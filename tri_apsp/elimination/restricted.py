@@ -37,7 +37,7 @@ class RestrictedGraph:
     Attributes:
         given: the graph without restrictions.
         inner: the larger graph, with an order of elimination where it has small separators.
-        restriction: "zones" or "turns".
+        restriction: "zones" or "turns", which may be there beside zones.
         starts: (n,) of int64.
         owners: (inner.n,) of int64, the vertex at which a path is at each vertex of the larger one.
         edge_of: which edge of the graph that was prepared each edge of the larger graph travels, by
@@ -260,23 +260,19 @@ def restricted(
 ) -> RestrictedGraph:
     """Return a graph with zones or turns: see tri_apsp.prepare."""
     check_flags(u_turns=u_turns)
-    if through is not None and (turns is not None or not u_turns):
-        raise InputError(
-            "`through` does not go with `turns` and `u_turns`, but is given beside them; leave one "
-            "of them out."
-        )
     if not isinstance(order, str):
         raise InputError(
             "`order` must name no vertices for a graph with zones or turns, which is solved as a "
             'larger one, but does; give "auto".'
         )
-    if through is not None:
+    if turns is None and u_turns:
         return _with_zones(graph, through, order)
-    return _with_turns(graph, () if turns is None else turns, order, u_turns=u_turns)
+    turns = () if turns is None else turns
+    return _with_turns(graph, through, turns, order, u_turns=u_turns)
 
 
-def _with_zones(graph: PreparedGraph, through: Any, order: str) -> RestrictedGraph:
-    """Return the graph whose paths pass through a vertex only where `through` (n,) of bool says so.
+def _passed(graph: PreparedGraph, through: Any) -> torch.Tensor:
+    """Return `through` as a mask (n,) on the CPU.
 
     Raises:
         InputError: another shape.
@@ -287,7 +283,14 @@ def _with_zones(graph: PreparedGraph, through: Any, order: str) -> RestrictedGra
             f"`through` must be (n,) = ({graph.n},) of bool, True where paths may pass, but is "
             f"{shown(allowed)}; give a mask."
         )
-    zones, lists, n = (~allowed).nonzero().flatten().cpu(), graph.by_source, graph.n
+    return allowed.cpu()
+
+
+def _with_zones(graph: PreparedGraph, through: Any, order: str) -> RestrictedGraph:
+    """Return the graph whose paths pass through a vertex only where `through` (n,) of bool says
+    so.
+    """
+    zones, lists, n = (~_passed(graph, through)).nonzero().flatten(), graph.by_source, graph.n
     starts = torch.arange(n)
     starts[zones] = torch.arange(n, n + len(zones))
     tails, heads, places = starts[lists.owners().cpu()], lists.vertices.cpu().long(), len(zones)
@@ -298,10 +301,13 @@ def _with_zones(graph: PreparedGraph, through: Any, order: str) -> RestrictedGra
     return _restricted(graph, "zones", order, ends, (starts, owners, edge_of, costs))
 
 
-def _with_turns(graph: PreparedGraph, turns: Any, order: str, *, u_turns: bool) -> RestrictedGraph:
+def _with_turns(
+    graph: PreparedGraph, through: Any, turns: Any, order: str, *, u_turns: bool
+) -> RestrictedGraph:
     """Return the graph in which turns from an edge to the next have costs.
 
     Args:
+        through: (n,) of bool, False where all turns are forbidden; None: nowhere.
         turns: rows of (from, via, to, cost), as an array, a tensor, a list or a DataFrame.
         u_turns: whether turns back to `from` are allowed where no row names them.
 
@@ -344,6 +350,8 @@ def _with_turns(graph: PreparedGraph, turns: Any, order: str, *, u_turns: bool) 
         )
     allowed[place] = costs < np.inf
     added[place] = costs
+    if through is not None:
+        allowed &= _passed(graph, through)[heads[before]]
     before, after, added = before[allowed], after[allowed], added[allowed]
     every, numbers = torch.arange(n), torch.arange(edges)
     # Ends are 0 to n, then edges, then starts.
