@@ -11,9 +11,10 @@ LOADS = 'source,target,load\nOslo,"New York",2\nOslo,Rome,3\nRome,"New York",2\n
 
 def test_loads_of_a_demand(cli, save, tmp_path):
     graph = save("g.csv", NAMES)
-    demand = save(
-        "d.csv", '# trips\nOslo,"New York",3\nOslo,Rome,1\nOslo,"New York",1\nRome,Oslo,5\n'
-    )
+    trips = 'Oslo,"New York",3\nOslo,Rome,1\nOslo,"New York",1\nRome,Oslo,5\n'
+    named = save("n.csv", "# of an hour\nfrom,to,trips\n" + trips)
+    assert cli("flows", graph, "--demand", named).out == LOADS
+    demand = save("d.csv", "# trips\n" + trips)
     words = ["flows", graph, "--demand", demand]
     assert cli(*words).out == LOADS
     path, through = tmp_path / "loads.csv", tmp_path / "through.csv"
@@ -51,6 +52,9 @@ def test_a_graph_without_vertices(cli, save):
     ("line", "part"),
     [
         ("Oslo,Rome", "must hold a source, a target and a finite number, with vertices one of"),
+        ("Paris,Oslo,far", "but line 1 of {0} is 'Paris,Oslo,far'; correct or remove it"),
+        ("from,to,trips\nfrom,to,trips", "but line 2 of {0} is 'from,to,trips'; correct"),
+        ("from,to,trips", "must name at least one vertex"),
         ("Oslo,Paris,1", "but line 1 of {0} is 'Oslo,Paris,1'; correct or remove it"),
         ("Oslo,Rome,-1", "`demand` must be finite and not negative, but one is -1.0"),
     ],

@@ -10,7 +10,7 @@ from tri_apsp.api import accessibility
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import values_in
 from tri_apsp.cli.graph import Problem, as_number
-from tri_apsp.cli.options import ENDINGS, FILE, NETWORK, OUT, SEPARATED, SPARSE_DTYPE
+from tri_apsp.cli.options import ENDINGS, FILE, NAMED, NETWORK, OUT, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICES, add_options, json_of, option
 from tri_apsp.device import resolve_all
 from tri_apsp.graphs.write import vertex_lines
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--values",
             **FILE,
             help="file of what is reached, such as jobs: a vertex, by its number or name in GRAPH, "
-            f"and a number per line, {SEPARATED}; those of one vertex add up, others count 0; "
+            f"and a number per line, {NAMED}; those of one vertex add up, others count 0; "
             "default: 1 for each vertex",
         ),
         option(

@@ -116,7 +116,8 @@ def pairs_in(text: Text, labels: Labels, option: str) -> tuple[list[int], list[i
 
 def values_in(text: Text, labels: Labels, option: str) -> list[float]:
     """Return a value for each vertex of the graph, from a file that has a label and a number per
-    line, with separators as of pairs_in: the values of one vertex add up, others are 0.
+    line, with separators as of pairs_in: the values of one vertex add up, others are 0. The first
+    line may name the columns, as of demand and turns.
 
     Raises:
         InputError: for a line that is not a label of the graph and a number, and if there is none.
@@ -188,14 +189,17 @@ def _rows(
     if not len(labels):
         vertex_of(labels, "", option)  # raises
     delimiter = separator(text, ",", or_blanks=True) if len(kinds) > 1 else None
-    rows = list[list[Any]]()
+    may_name, rows = kinds[-1] in (_number, _number_or_inf), list[list[Any]]()
     for number, line in text.rows():
-        given = line.strip()
+        given, parts = line.strip(), list[str]()
         try:
             parts = [_unquoted(given)] if len(kinds) == 1 else fields(given, delimiter)
             row = [kind(part) for kind, part in zip(kinds, parts, strict=True)]
         except (ValueError, csv.Error):  # replaced below by one with the file and the line
             row = []
+        is_first, may_name = may_name, False
+        if is_first and len(parts) == len(kinds) and not any(map(_is_valid, kinds, parts)):
+            continue  # names of columns
         if not row:
             among = "" if isinstance(labels, range) else f"one of the {len(labels)} "
             ends = one_line(f"{among}from {labels[0]} to {labels[len(labels) - 1]}", 100)
@@ -210,6 +214,14 @@ def _rows(
             "line."
         )
     return rows
+
+
+def _is_valid(kind: Callable[[str], Any], part: str) -> bool:
+    try:
+        kind(part)
+    except ValueError:
+        return False
+    return True
 
 
 def _unquoted(line: str) -> str:

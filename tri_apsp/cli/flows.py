@@ -9,7 +9,7 @@ from tri_apsp.api import edge_flows
 from tri_apsp.bench.timing import SECONDS
 from tri_apsp.cli.files import demand_in
 from tri_apsp.cli.graph import Problem
-from tri_apsp.cli.options import ENDINGS, FILE, NETWORK, OUT, SEPARATED, SPARSE_DTYPE
+from tri_apsp.cli.options import ENDINGS, FILE, NAMED, NETWORK, OUT, SPARSE_DTYPE
 from tri_apsp.console.options import DEVICES, add_options, json_of, option
 from tri_apsp.device import resolve_all
 from tri_apsp.graphs import write_vertex_values
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--demand",
             **FILE,
             help="file of what travels: a source, a target, by their numbers or names in GRAPH, "
-            f"and a number per line, {SEPARATED}; those of one pair add up; default: 1 from each "
+            f"and a number per line, {NAMED}; those of one pair add up; default: 1 from each "
             "vertex to each other, whose loads are the betweenness without normalization",
         ),
         option(

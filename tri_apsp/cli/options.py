@@ -21,6 +21,9 @@ ENDINGS = f"the name ends in one of {', '.join(DISTANCE_FORMATS)}"
 SEPARATED = "separated by a comma, a tab, a semicolon or blanks, the same in all lines"
 """Of the fields in a file of vertices, for help texts."""
 
+NAMED = f"{SEPARATED}, of which the first may name the columns"
+"""As SEPARATED, where a number ends each line."""
+
 GRAPH = (
     option(
         "graph",
@@ -82,7 +85,7 @@ NETWORK = (
         "--turns",
         **FILE,
         help="file of turns: three vertices, from, via and to, and what a path adds that travels "
-        f"both edges, per line, {SEPARATED}; inf forbids the turn; others cost nothing",
+        f"both edges, per line, {NAMED}; inf forbids the turn; others cost nothing",
     ),
     option(
         "--no-u-turns",
