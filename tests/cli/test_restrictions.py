@@ -61,7 +61,7 @@ def test_zones(cli, streets, zones):
 
 
 def test_zones_and_turns(cli, streets, zones, save):
-    """The way from b to d leads past a, or past c; that from a to c past b is closed by the zone."""
+    """The way from b to d leads past a or c; that from a to c past b is closed by the zone."""
     turns = "--turns", save("turns.csv", "b,c,d,50\na,d,c,3\n")
     assert cli("path", streets, "b", "d", *zones, *turns).out.startswith("distance  11\n")
     assert cli("path", streets, "a", "c", *zones, *turns).out.startswith("distance  14\n")

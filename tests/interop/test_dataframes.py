@@ -145,6 +145,13 @@ def test_refused(table, options, message):
         tri_apsp.to_pandas(packed)
 
 
+def test_a_graph_with_turns_names_its_vertices():
+    graph = tri_apsp.from_pandas(ROADS, source="a", target="b", weight="km")
+    turned = tri_apsp.prepare(graph, u_turns=False)
+    reached = tri_apsp.accessibility(turned, [3])
+    assert tri_apsp.to_pandas(reached, turned).loc[0].to_dict() == {"Bari": 1, "Oslo": 2, "Rome": 2}
+
+
 def test_pairs():
     """Their ends are the index."""
     graph = tri_apsp.from_pandas(ROADS, source="a", target="b", weight="km")

@@ -10,6 +10,7 @@ import torch
 
 from tri_apsp.arguments import Vertices, sources_of
 from tri_apsp.device import resolve
+from tri_apsp.elimination.restricted import given_graph
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import EdgeList, SparseGraph, sparse_graph
 from tri_apsp.graphs.labels import Label, Labels, number_ids
@@ -169,7 +170,7 @@ def to_pandas(
     """
     import pandas as pd  # slow to import, and no other function needs it
 
-    labels: Labels | None = None if graph is None else sparse_graph(graph).labels
+    labels: Labels | None = None if graph is None else given_graph(graph).labels
     nearest: torch.Tensor | None = None
     values = result
     if isinstance(result, Result):
