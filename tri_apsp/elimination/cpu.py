@@ -282,6 +282,7 @@ class CpuSweeps(Sweeps):
         up = *tree.descents, elimination.upward, of_source, elimination.missing, elimination.limit
         down = *self._tree[:2], elimination.downward, elimination.limit
         *side_by_side, top = tree.parts
+        side_by_side.sort(key=len, reverse=True)  # so that threads end at about the same time
         for parts in side_by_side, [top]:
             self._run(kernels.climb_nearest, [(*up, part, lists) for part in parts], k)
         for parts in [top], side_by_side:
