@@ -15,9 +15,9 @@ from tri_apsp.kernels.cpu.sparse import sift_down, sift_up
 
 
 @inner
-def put(values, numbers, value, number):
-    """Put a source with its value into the list of a vertex. Return its place, or -1 if the list
-    has it with as little, or k that come before it.
+def put(values, numbers, first, value, number):
+    """Put a source with its value into the list of a vertex, at `first` or behind it. Return its
+    place, or -1 if the list has it with as little, or k that come before it.
     """
     at = len(values) - 1
     if value > values[at] or (value == values[at] and number >= numbers[at]):
@@ -28,7 +28,7 @@ def put(values, numbers, value, number):
                 return -1
             at = i
             break
-    while at > 0 and (
+    while at > first and (
         value < values[at - 1] or (value == values[at - 1] and number < numbers[at - 1])
     ):
         values[at], numbers[at] = values[at - 1], numbers[at - 1]
@@ -45,7 +45,7 @@ def merge(x, numbers, into, other, weight, limit):
         value = x[other, i] + weight
         if numbers[other, i] < 0 or value > min(limit, x[into, last]):
             break
-        put(x[into], numbers[into], value, numbers[other, i])
+        put(x[into], numbers[into], 0, value, numbers[other, i])
 
 
 @kernel
@@ -130,14 +130,11 @@ def dijkstra_nearest(offsets, targets, weights, starts, no_path, limit, x, numbe
                 sift_down(keys, heap, place, keys[count], heap[count], count)
         for e in range(offsets[u], offsets[u + 1]):
             v, total = targets[e], value + weights[e]
-            if total > limit:
+            if total > limit or settled[v] == k:
                 continue
-            at = put(x[v], numbers[v], total, number)
-            if at < 0:
-                continue
-            # A source as near as settled ones may come before them, which are then settled again.
-            settled[v] = min(settled[v], at)
-            if at == settled[v]:
+            # Not before settled ones that are as near, by edges of weight 0: they would be settled
+            # again, and again.
+            if put(x[v], numbers[v], settled[v], total, number) == settled[v]:
                 if place[v] < 0:
                     place[v] = count
                     count += 1
