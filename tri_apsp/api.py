@@ -321,9 +321,10 @@ def nearest(
         ApspError: the errors of `shortest_paths`; `predecessors`, or another method, with `k`.
 
     Cost:
-        That of k rows by a method of sparse graphs, however many sources there are. But with `k`
-        that of a row for each source, if weights are negative and the graph does not stay sparse
-        while its vertices are eliminated.
+        That of a row by a method of sparse graphs, however many sources there are. With `k` up to
+        k^2 steps for each edge, or for each filled edge. A row for each source, if k^2 is more than
+        16 times their number, or if weights are negative and the graph does not stay sparse while
+        its vertices are eliminated.
 
     Examples:
         >>> import torch

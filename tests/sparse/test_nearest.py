@@ -78,6 +78,17 @@ def test_edges_of_weight_0_settle_no_source_again() -> None:
     assert min(seconds[3:]) < 30 * min(seconds[:3])
 
 
+def test_most_of_the_sources() -> None:
+    """As many as there are take the time of rows from each, not its square."""
+    for order in ("auto", "none"):
+        graph = prepare(road_grid(60), order=order)
+        check(graph, [*range(0, graph.n, 36)], 300, limit=500)
+        check(graph, [*range(0, graph.n, 360)], 300)
+        before = time.process_time()
+        tri_apsp.nearest(graph, range(0, graph.n, 6), k=1000)
+        assert time.process_time() - before < 5
+
+
 def test_many_sources_on_every_thread() -> None:
     """So many vertices that parts of the tree are taken side by side; many are equally near."""
     graph = prepare(road_grid(200))

@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "A vertex without a path has the distance inf. Its nearest source is -1, or an empty field "
         "if vertices have names or numbers with gaps. The cost is that of one row of distances, "
-        "or of K, whatever the number of sources."
+        "or of K if K is small, whatever the number of sources."
     )
 
 

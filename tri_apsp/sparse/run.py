@@ -30,6 +30,8 @@ from tri_apsp.value_checks import in_dtype, raise_unfit
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _VALUES_PER_BLOCK = 1 << 20
+# The steps of a row for which a list takes one.
+_LIST_STEPS = 16
 # The factor of a limit with potentials of floats, for their rounding.
 _MARGIN = 1 + 2.0**-20
 
@@ -143,7 +145,7 @@ def copied(
 def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     """Solve from all sources at once, by elimination or Dijkstra's algorithm with lists of sources;
     for what these do not give, from a further vertex with an edge of weight 0 to each source, or,
-    if several are wanted, from each source.
+    if several are wanted, from each source, as where a large share of the sources is wanted.
 
     The paths from the further vertex form a tree, in which each vertex is below one source also
     where several are equally near.
@@ -153,32 +155,35 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     plan, sweeps = settle_nearest(graph, plan)
     ran, pred, cycle = plan, None, None
     unfit: torch.Tensor | None = None
-    several = plan.nearest > 1
+    several, k = plan.nearest > 1, min(plan.nearest, len(vertices))
+    # Lists take up to k^2 steps for each edge, and rows one for each source.
+    by_rows = k * k > _LIST_STEPS * len(vertices) and graph.sums_fit
     # On a GPU, rounds take less time than Dijkstra's algorithm, but have no lists.
     by_lists = plan.method == "dijkstra" and graph.device.type == "cpu"
     by_lists |= several and plan.method != "elimination"
+    by_lists &= graph.lowest == 0 and graph.sums_fit and not (plan.options.predecessors or by_rows)
     if several:
         size = plan.nearest * n * (2 * graph.dtype.itemsize + 12)
         what = f"lists of {plan.nearest} sources for {n} vertices"
         require_memory(what, size, torch.device("cpu"), "give a smaller k")
-    if sweeps is not None:
-        distances, nearest = sweeps.nearest(vertices, plan.nearest)
+    if sweeps is not None and not by_rows:
+        distances, nearest = sweeps.nearest(vertices, k)
         if limit is not None:
             beyond = distances > limit
             distances.masked_fill_(beyond, no_edge(distances.dtype))
             nearest.masked_fill_(beyond, -1)
-    elif by_lists and graph.lowest == 0 and graph.sums_fit and not plan.options.predecessors:
+    elif by_lists:
         from tri_apsp.sparse.cpu import CpuSparseEngine  # which imports Numba
 
         farthest = no_edge(graph.dtype) - 1 if limit is None else limit
         engine = CpuSparseEngine(graph.to(torch.device("cpu")))
-        lists = engine.nearest(vertices, plan.nearest, farthest)
+        lists = engine.nearest(vertices, k, farthest)
         distances, nearest = (x.to(graph.device) for x in lists)
         ran = dataclasses.replace(plan, method="dijkstra", engine="cpu")
     elif several:
         rows = dataclasses.replace(plan, sources=vertices, targets=None, nearest=0)
         solver = SparseSolver(settle(graph, rows))
-        distances, nearest = _nearest_of_rows(solver, graph, plan.nearest)
+        distances, nearest = _nearest_of_rows(solver, graph, k)
         ran, cycle = dataclasses.replace(solver.plan, nearest=plan.nearest), solver.negative_cycle
     else:
         further = dataclasses.replace(
@@ -197,6 +202,11 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         nearest = _nearest(pred[0], distances[0])[None]
         ran = dataclasses.replace(plan, method=settled.plan.method, engine=settled.plan.engine)
         pred, cycle = pred if plan.options.predecessors else None, settled.negative_cycle
+    if k < plan.nearest:  # there are no more sources
+        fills = (distances, no_edge(distances.dtype)), (nearest, -1)
+        distances, nearest = (
+            torch.cat((x, x.new_full((plan.nearest - k, n), fill))) for x, fill in fills
+        )
     if plan.targets is not None:
         columns = plan.targets.to(distances.device)
         distances = distances[:, columns]
