@@ -222,6 +222,21 @@ def test_predecessors_of_zones() -> None:
                 assert weight == result.distances[i, t]
 
 
+def test_a_zone_as_near_to_another_source() -> None:
+    """Its paths begin there, and those of the other source do not pass it."""
+    weights = torch.full((3, 3), math.inf)
+    weights[0, 1], weights[1, 2] = 0, 1
+    graph = tri_apsp.prepare(weights, through=[True, False, True])
+    result = tri_apsp.nearest(graph, [0, 1], predecessors=True)
+    assert result.nearest.tolist() == [0, 1, 1]
+    assert [result.path(v, w) for v, w in ((1, 1), (1, 2))] == [[1], [1, 2]]
+    negative = graph.with_weights(torch.tensor([-1.0, 1]))
+    assert tri_apsp.nearest(negative, [0, 1]).nearest.tolist() == [0, 0, 1]
+    rule = "must not lead on from a zone that is nearer to another source, but those of 1 do"
+    with pytest.raises(InputError, match=rule):
+        tri_apsp.nearest(negative, [0, 1], predecessors=True)
+
+
 def cost_of(walk: list[int], graph: SparseGraph, turns: Turns, *, u_turns: bool = True) -> float:
     """The weights of the edges of a walk and the costs of its turns."""
     edges = edges_of(graph)

@@ -172,7 +172,31 @@ class RestrictedGraph:
             pred = self._owners(found.predecessors[:, : self.n])
             own = pred == torch.arange(self.n, device=pred.device)  # from the copy of a source
             changes["predecessors"] = pred.masked_fill_(own, -1)
+            if found.nearest is not None:
+                passed = self._passed_sources(found)
+                changes["predecessors"][0, passed] = -1
+                changes["nearest"][0, passed] = passed.to(pred.device)
         return replace(found, **changes)
+
+    def _passed_sources(self, found: Result) -> torch.Tensor:
+        """Return the zones of a result of `nearest` from which paths begin, though one from another
+        source that is as near ends there.
+
+        Raises:
+            InputError: it may be nearer, so that no tree has both paths.
+        """
+        assert found.sources is not None
+        assert found.predecessors is not None
+        starts, pred = found.sources[found.sources >= self.n], found.predecessors[0, : self.n].cpu()
+        zones = self.owners[starts]
+        passed = zones[torch.isin(starts, pred) & (pred[zones] != starts)]
+        if len(passed) and self.inner.lowest < 0:
+            raise InputError(
+                "predecessors of `nearest` must not lead on from a zone that is nearer to another "
+                f"source, but those of {self.labels[int(passed[0])]} do, by negative weights; call "
+                "paired_paths from Result.nearest."
+            )
+        return passed
 
     def _edges_before(self, larger: torch.Tensor) -> torch.Tensor:
         """Return the predecessors (rows, n + edges) of a result, from those of the larger graph;
