@@ -640,13 +640,16 @@ def finite_numbers(
             has_rows = len(given) > 0 and not isinstance(given[0], Real)
             rows = [torch.as_tensor(as_vector(row, name)).double() for row in given if has_rows]
             given = torch.stack(rows) if rows else torch.as_tensor(given, dtype=torch.float64)
-        found = check_tensor(given, name).detach().to("cpu", torch.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
+        given = check_tensor(given, name)
+        if given.is_complex():
+            raise TypeError
+        found = given.detach().to("cpu", torch.float64)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
         raise InputTypeError(
-            f"`{name}` must be numbers, one for each {owner}, but are {shown(values)} of others; "
-            f"give a tensor ({count},)."
+            f"`{name}` must be real numbers that float64 holds, one for each {owner}, but are "
+            f"{shown(values)} of others; give a tensor ({count},)."
         ) from None
     if found.shape[-1:] != (count,) or found.ndim > 1 + several:
         raise InputError(

@@ -67,7 +67,7 @@ def test_names(cli, save):
     ("words", "parts"),
     [
         ("", ["required: --sources"]),
-        ("--sources {0}/s.txt -k 0", ["`k` must be at least 1", "but is 0"]),
+        ("--sources {0}/s.txt -k 0", ["-k must be at least 1", "but is 0"]),
         ("--sources {0}/s.txt -o {0}/n.npy", [".csv, some also", "ends in .npy", "rename it"]),
         ("--sources {0}/bad.csv -o {0}/bad.csv", ["--sources and --out must be two files"]),
     ],

@@ -76,6 +76,15 @@ def test_what_is_refused(refused, save, streets, turns, zones, tmp_path):
     for line in ("a,b,3", "a,b,x,3", "a,b,c,far", "a,b,c,1,2"):
         file = save("w.csv", line + "\n")
         refused([wrong, f"is '{line}'"], "solve", streets, "--turns", file)
+    refused(
+        ["--turns must name each turn once"],
+        "path",
+        streets,
+        "a",
+        "c",
+        "--turns",
+        save("w.csv", "a,b,c,1\na,b,c,2\n"),
+    )
     refused(["none.txt is not"], "solve", streets, "--turns", tmp_path / "none.txt")
     missing = ["the graph lacks one of those from a to b and from b to d"]
     refused(missing, "solve", streets, "--turns", save("w.csv", "a,b,d,1\n"))

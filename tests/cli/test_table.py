@@ -101,7 +101,7 @@ def test_standard_input(cli, five, targets, monkeypatch, refused):
         ("1 2\n", ["one vertex", "'1 2'"]),
         ("1.0\n", ["'1.0'"]),
         ("", ["a file of vertices must not be empty", "write it again"]),
-        ("# none\n", ["at least one vertex", "comments alone", "add a line"]),
+        ("# none\n", ["--sources must hold at least one line", "comments alone"]),
         (b"\x00\x01", ["control characters"]),
     ],
 )
@@ -226,8 +226,8 @@ def test_costs_that_are_refused(refused, save, monkeypatch):
     known = save("k.csv", "source,target,weight,km\na,b,1,2\n")
     refused([part, "are km; correct"], "table", known, "--sources", vertex, "--costs", "km")
     negative = save("n.csv", "from,to,minutes,km\na,b,0,-1\n")
-    part = "`costs` must not be negative where the weight is 0"
-    refused([part], "table", negative, *words[:3], vertex, "--costs", "km")
+    parts = ["--costs must not be negative where the weight is 0", "but one is from a to b; add"]
+    refused(parts, "table", negative, *words[:3], vertex, "--costs", "km")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINKS.encode())))
     parts = ["--costs need GRAPH as a file", "it is standard input; save it"]
     refused(parts, "table", "-", "--format", "csv", *words, "km")

@@ -330,6 +330,7 @@ def test_what_is_refused() -> None:
         ({"through": [True]}, InputError, "`through` must be"),
         ({"through": [True], "u_turns": False}, InputError, "`through` must be"),
         ({"turns": [[0, 1, 2]]}, InputTypeError, "rows of four numbers"),
+        ({"turns": [[u, v, x, 10**400]]}, InputTypeError, "rows of four numbers"),
         ({"turns": [[13, 0, 1, 1]]}, InputError, "the graph lacks one of those from 13 to 0"),
         ({"turns": [[u, v, 99, 1]]}, InputError, r"must be in \[0, 14\), but one is 99"),
         ({"turns": [[u, v, x, 1.5]]}, InputError, "must fit int32, but one is 1.5"),
@@ -342,6 +343,9 @@ def test_what_is_refused() -> None:
     for options, kind, message in cases:
         with pytest.raises(kind, match=message):
             tri_apsp.prepare(graph, **options)
+    largest = torch.tensor([[0, 2**62 - 2], [2**62 - 2, 0]])
+    with pytest.raises(InputError, match=r"the cost of a turn, .* must fit int64, but one is 1;"):
+        tri_apsp.prepare(largest, turns=[[0, 1, 0, 1]])
     floats = sparse_graph(graph, dtype=torch.float64)
     halves = tri_apsp.prepare(floats, turns=[[u, v, x, 0.5]])
     with pytest.raises(InputError, match=r"must fit int32, but one is 0\.5"):

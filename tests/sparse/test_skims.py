@@ -219,6 +219,17 @@ def test_zones_and_turns() -> None:
         assert (least[: finite[0].sum()] == sums[0, finite[0]]).mean() > 0.8
 
 
+def test_errors_name_the_ends_of_an_edge_also_with_turns() -> None:
+    path = torch.tensor([[0, 3, 9], [9, 0, 1], [9, 9, 0]])
+    turns = [[0, 1, 2, -1], [1, 2, 0, 5]]
+    with pytest.raises(InputError, match=r"where the weight is 0, .* but one is from 1 to 2; add"):
+        tri_apsp.skims(tri_apsp.prepare(path, turns=turns), -torch.ones(6))
+    turns[0][3] = -4
+    rule = r"weights, also with the cost of a turn, must .* but that from 1 to 2 is -3; leave"
+    with pytest.raises(InputError, match=rule):
+        tri_apsp.skims(tri_apsp.prepare(path, turns=turns), torch.ones(6))
+
+
 def test_large_and_small_numbers() -> None:
     none = tri_apsp.no_edge(torch.int64)
     large = torch.tensor([[0, 2**51, none], [none, 0, 2**51 + 1], [none] * 3])
@@ -235,8 +246,8 @@ def test_large_and_small_numbers() -> None:
     [
         ([[0, 2**52], [2**52, 0]], [1, 1], DistanceRangeError, "may reach 9.007e+15; give larger"),
         ([[0.0, 1.0], [1.0, 0.0]], [1e308, 1e308], DistanceRangeError, "may reach inf; give"),
-        ([[0, 1], [-1, 0]], [1, 1], InputError, "not be negative for skims, but one is -1; leave"),
-        ([[0, 0], [1, 0]], [-1, 1], InputError, "must not be negative where the weight is 0"),
+        ([[0, 1], [-1, 0]], [1, 1], InputError, "but that from 1 to 0 is -1; leave"),
+        ([[0, 0], [1, 0]], [-1, 1], InputError, "but one is from 0 to 1; add a"),
         ([[0, 1], [1, 0]], [1], InputError, "each of the 2 edges, but have shape (1,); give one"),
         ([[0, 1], [1, 0]], [[[1, 1]]], InputError, "but have shape (1, 1, 2); give one for each"),
         (
@@ -245,7 +256,14 @@ def test_large_and_small_numbers() -> None:
             InputTypeError,
             "one for each edge, but are list of others",
         ),
-        ([[0, 1], [1, 0]], ["a", "b"], InputTypeError, "`costs` must be numbers, one for each"),
+        ([[0, 1], [1, 0]], ["a", "b"], InputTypeError, "`costs` must be real numbers that"),
+        (
+            [[0, 1], [1, 0]],
+            [10**400, 1],
+            InputTypeError,
+            "that float64 holds, one for each edge",
+        ),
+        ([[0, 1], [1, 0]], torch.ones(2) * 1j, InputTypeError, "`costs` must be real numbers"),
         ([[0, 1], [1, 0]], {"km": [1, 1]}, InputTypeError, "convert it with torch.as_tensor"),
         ([[0, 1], [1, 0]], [1, math.nan], InputError, "must be finite, but that of edge 1 is nan"),
         ([[0, 1], [1, 0]], [[1, 1], [math.inf, 1]], InputError, "that of edge 0 is inf; replace"),

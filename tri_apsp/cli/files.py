@@ -210,8 +210,7 @@ def _rows(
         rows.append(row)
     if not rows:
         raise InputError(
-            f"{option} must name at least one vertex, but {text.name} has comments alone; add a "
-            "line."
+            f"{option} must hold at least one line, but {text.name} has comments alone; add one."
         )
     return rows
 

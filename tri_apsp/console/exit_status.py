@@ -35,10 +35,11 @@ _OPTIONS = {
             *("sources", "targets", "method", "dtype", "device", "engine", "limit", "format"),
             *("out", "predecessors", "n", "p", "seed"),
             *("base", "vertices", "columns", "header", "matrix", "missing"),
-            *("limits", "values"),
+            *("limits", "values", "costs", "turns"),
             *("memory", "checkpoint", "every", "page", "folder"),
         )
     },
+    "k": "-k",
     "negative_cycles": "--negative-cycles",
     "weight_error": "--weight-error",
     "directed": "--undirected",

@@ -396,7 +396,7 @@ def _turn_rows(turns: Any, graph: SparseGraph) -> tuple[torch.Tensor, torch.Tens
     turns = turns.detach().cpu() if isinstance(turns, torch.Tensor) else turns
     try:
         rows: Array = np.asarray(turns, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         rows = np.empty(1)
     rows = rows.reshape(-1, 4) if not rows.size else rows
     if rows.ndim != 2 or rows.shape[1] != 4:
@@ -423,11 +423,13 @@ def _weights(weights: torch.Tensor, edge_of: torch.Tensor, costs: torch.Tensor) 
     """
     missing, dtype = no_edge(weights.dtype), weights.dtype
     own = torch.cat((weights, weights.new_zeros(1)))[edge_of]  # -1 is the last
-    is_edge, sums = own != missing, own.double() + costs
-    most = torch.finfo(dtype).max if dtype.is_floating_point else missing - 1
-    wrong = is_edge & (sums.abs() > most)
-    if not dtype.is_floating_point:
+    is_edge = own != missing
+    if dtype.is_floating_point:
+        wrong = (own.double() + costs).abs() > torch.finfo(dtype).max
+    else:  # float64 would round sums of int64
+        wrong = (own.long() + costs.clamp(-(2.0**62), 2.0**62).long()).abs() >= missing
         wrong |= costs != costs.round()
+    wrong &= is_edge
     if bool(wrong.any()):
         raise InputError(
             "the cost of a turn, also with the weight of the edge that follows, must fit "

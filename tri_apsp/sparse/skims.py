@@ -114,7 +114,7 @@ def skims(
         of_edges, starts = whole.costs(of_edges), whole.starts[starts]
     given = whole.inner if isinstance(whole, RestrictedGraph) else whole
     farthest, dtype, on_cpu = farthest_of(limit, given.dtype), given.dtype, given.to(_CPU)
-    keys, units = _keys(on_cpu, of_edges if of_edges.ndim == 2 else of_edges[None])
+    keys, units = _keys(on_cpu, of_edges if of_edges.ndim == 2 else of_edges[None], whole)
     size = 16 * len(units) * len(starts) * len(ends)  # also of a copy
     what = f"{len(starts)} x {len(ends)} skims"
     with memory_for(what, size, _CPU, "give fewer sources or targets"):
@@ -127,13 +127,23 @@ def skims(
     return Skims(distances.to(given.device), of_costs.to(given.device))
 
 
-def _keys(graph: SparseGraph, costs: torch.Tensor) -> tuple[Array, Array]:
+def _keys(
+    graph: SparseGraph, costs: torch.Tensor, whole: SparseGraph | RestrictedGraph
+) -> tuple[Array, Array]:
     """Return the keys of edges, (edges, 1 + costs) of int64, and the units of their numbers, powers
-    of two.
+    of two; `whole` is the graph as it was given, whose vertices errors name.
     """
+
+    def ends(edge: int) -> str:
+        lists = graph.by_source
+        place = torch.stack((lists.owners()[edge], lists.vertices[edge].long()))
+        owned = whole.owners[place] if isinstance(whole, RestrictedGraph) else place
+        return " to ".join(str(whole.labels[v]) for v in owned.tolist())
+
     if graph.lowest < 0:
         raise InputError(
-            f"weights must not be negative for skims, but one is {graph.lowest}; leave out such "
+            "weights, also with the cost of a turn, must not be negative for skims, but that from "
+            f"{ends(int(graph.by_source.weights.argmin()))} is {graph.lowest}; leave out such "
             "edges."
         )
     numbers = torch.cat((graph.by_source.weights.to(torch.float64)[None], costs))
@@ -149,7 +159,7 @@ def _keys(graph: SparseGraph, costs: torch.Tensor) -> tuple[Array, Array]:
     if wrong.any():
         raise InputError(
             "`costs` must not be negative where the weight is 0, since a path may pass there any "
-            f"number of times, but are for edge {wrong.argmax()}; add a small weight."
+            f"number of times, but one is from {ends(int(wrong.argmax()))}; add a small weight."
         )
     return keys.T.copy(), np.ldexp(1.0, exponents)
 
