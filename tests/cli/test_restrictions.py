@@ -67,13 +67,13 @@ def test_zones_and_turns(cli, streets, zones, save):
     assert cli("path", streets, "a", "c", *zones, *turns).out.startswith("distance  14\n")
 
 
-def test_what_is_refused(refused, save, streets, turns, zones, tmp_path):
+def test_what_is_refused(cli, refused, save, streets, turns, zones, tmp_path):
     several = ["--count must not be given for a graph with zones or turns"]
     refused(several, "path", streets, "a", "c", "--count", 2, *turns)
     blocks = ["--memory, --checkpoint or several devices must not be given for a graph with zones"]
     refused(blocks, "solve", streets, "--memory", "1GiB", *zones)
     wrong = "each line of --turns must hold three vertices, from, via and to, and a number or inf"
-    for line in ("a,b,3", "a,b,x,3", "a,b,c,far", "a,b,c,1,2"):
+    for line in ("a,b,3", "a,b,x,3", "a,b,c,far", "a,b,c,1,2", "a,b,c,nan", "a,b,c,-inf"):
         file = save("w.csv", line + "\n")
         refused([wrong, f"is '{line}'"], "solve", streets, "--turns", file)
     refused(
@@ -85,6 +85,12 @@ def test_what_is_refused(refused, save, streets, turns, zones, tmp_path):
         "--turns",
         save("w.csv", "a,b,c,1\na,b,c,2\n"),
     )
+    for names in ("to,via,from,cost", "To node,via,From node,cost", "cost,from,via,to"):
+        file = save("w.csv", names + "\nc,b,a,5\n")
+        refused(["in this order", f"names '{names}'"], "solve", streets, "--turns", file)
+    for names in ("from,via,to,cost", "node1,node2,node3,cost"):
+        file = save("w.csv", names + "\na,b,c,5\n")
+        assert cli("path", streets, "a", "c", "--turns", file).out.startswith("distance  9\n")
     refused(["none.txt is not"], "solve", streets, "--turns", tmp_path / "none.txt")
     missing = ["the graph lacks one of those from a to b and from b to d"]
     refused(missing, "solve", streets, "--turns", save("w.csv", "a,b,d,1\n"))

@@ -16,6 +16,7 @@ import numpy as np
 from tri_apsp.cli.options import STDIN
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output
+from tri_apsp.graphs.edge_text import NAMES
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.labels import Labels, vertex_of
 from tri_apsp.graphs.text import QUOTED, Text, fields, parse_fields, separator
@@ -170,7 +171,10 @@ def _number(field: str) -> float:
 
 
 def _number_or_inf(field: str) -> float:
-    return float(parse_fields("a line", [field], field)[0])
+    value = float(parse_fields("a line", [field], field)[0])
+    if not value > -math.inf:  # also NaN
+        raise ValueError
+    return value
 
 
 def _rows(
@@ -190,6 +194,7 @@ def _rows(
         vertex_of(labels, "", option)  # raises
     delimiter = separator(text, ",", or_blanks=True) if len(kinds) > 1 else None
     may_name, rows = kinds[-1] in (_number, _number_or_inf), list[list[Any]]()
+    found = "comments"
     for number, line in text.rows():
         given, parts = line.strip(), list[str]()
         try:
@@ -199,7 +204,14 @@ def _rows(
             row = []
         is_first, may_name = may_name, False
         if is_first and len(parts) == len(kinds) and not any(map(_is_valid, kinds, parts)):
-            continue  # names of columns
+            is_source, is_target = NAMES[0].fullmatch, NAMES[1].fullmatch
+            if len(parts) > 2 and (is_target(parts[0]) or any(map(is_source, parts[1:-1]))):
+                raise InputError(
+                    f"columns of {option} must be {what.removesuffix(', with vertices')}, in this "
+                    f"order, but line {number} of {text.name} names {shown(line)}; reorder them."
+                )
+            found = "names of columns"
+            continue
         if not row:
             among = "" if isinstance(labels, range) else f"one of the {len(labels)} "
             ends = one_line(f"{among}from {labels[0]} to {labels[len(labels) - 1]}", 100)
@@ -210,7 +222,7 @@ def _rows(
         rows.append(row)
     if not rows:
         raise InputError(
-            f"{option} must hold at least one line, but {text.name} has comments alone; add one."
+            f"{option} must hold at least one line, but {text.name} has {found} alone; add one."
         )
     return rows
 

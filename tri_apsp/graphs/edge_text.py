@@ -40,8 +40,7 @@ from tri_apsp.messages import counted, shown, warn_caller
 from tri_apsp.semirings import no_edge
 
 _COLUMNS = ["source", "target", "weight"]
-# What a first row may call the columns, such as source, from_station and Node 1.
-_NAMES = [
+NAMES = [
     re.compile(words, re.IGNORECASE)
     for words in (
         r"((source|src|from|start|tail|origin)([ _.-].+)?|u|(node|vertex)[ _.-]?[1a])",
@@ -49,6 +48,7 @@ _NAMES = [
         r"weight|cost|w|length|distance|time",
     )
 ]
+"""What a first row may call the columns, such as source, from_station and Node 1."""
 # `vertices` alone is followed by a number, else the comment is a sentence.
 _DECLARATION = re.compile(
     r"[#%]\s*(?:base\s+(?P<base>\S+))?\s*(?:\bvertices\s+(?P<vertices>(?(base)\S|[0-9])+))?",
@@ -274,7 +274,7 @@ def _layout(
             )
         return bool(header) or not is_numbers, tuple(map(names.index, given))
     known = [
-        [place for place, field in enumerate(first) if name.fullmatch(field)] for name in _NAMES
+        [place for place, field in enumerate(first) if name.fullmatch(field)] for name in NAMES
     ]
     counts = [*map(len, known)]
     if header is not False and counts[0] + counts[1] and not any(map(_is_number, first)):
