@@ -101,6 +101,8 @@ def test_values_of_vertices_keep_their_names():
         tri_apsp.to_pandas(torch.ones(4), graph)
     with pytest.raises(InputError, match="must be a Result or a tensor, but is list"):
         tri_apsp.to_pandas([1.0], graph)
+    with pytest.raises(InputError, match="is Skims; give a tensor, such as the distances of Skims"):
+        tri_apsp.to_pandas(tri_apsp.skims(graph, torch.ones(graph.edges)), graph)
 
 
 def test_ids_that_look_alike():

@@ -407,7 +407,7 @@ def _turn_rows(turns: Any, graph: SparseGraph) -> tuple[torch.Tensor, torch.Tens
     vertices, costs = rows[:, :3], rows[:, 3]
     is_vertex = (vertices >= 0) & (vertices < graph.n) & (np.floor(vertices) == vertices)
     for valid, values, rule in (
-        (is_vertex, vertices, f"vertices of `turns` must be in [0, {graph.n})"),
+        (is_vertex, vertices, f"vertices of `turns` must be numbers in [0, {graph.n}), not labels"),
         (costs > -np.inf, costs, "costs of `turns` must be numbers, or inf"),
     ):
         if not valid.all():

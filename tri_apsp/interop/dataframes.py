@@ -182,8 +182,8 @@ def to_pandas(
         sources = range(len(values)) if sources is None else sources
     if not isinstance(values, torch.Tensor):
         raise InputTypeError(
-            f"`result` must be a Result or a tensor, but is {shown(result)}; give what a function "
-            "of tri_apsp returned."
+            f"`result` must be a Result or a tensor, but is {shown(result)}; give a tensor, such "
+            "as the distances of Skims."
         )
     shape = tuple(values.shape)
     if len(shape) not in ((2,) if isinstance(result, Result) else (1, 2)):
