@@ -20,6 +20,9 @@ def test_min_only() -> None:
         )
     assert torch.equal(found.distances, expected.distances)
     assert torch.equal(found.predecessors, expected.predecessors)
+    assert torch.equal(found.nearest, expected.nearest)
+    source = int(found.nearest[0])
+    assert found.path(source, 0) == expected.path(source, 0)
 
 
 def test_no_path(tmp_path: Path) -> None:

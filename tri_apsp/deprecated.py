@@ -58,16 +58,16 @@ def old_options(run: Callable[..., Any], *names: str, own: str) -> Callable[[F],
                     )
                 options["out"] = graph[0] if graph else options.get("graph")
             rest = {own: options.pop(own)} if own in options else {}
-            request = Request.of(*graph, nearest=bool(old.get("min_only")), **options)
+            request = Request.of(*graph, nearest=int(bool(old.get("min_only"))), **options)
             no_path = old.get("no_path")
             if no_path is None:
-                return run(request, **rest)
+                return _of_row(run(request, **rest))
             if len(request.devices) > 1 or isinstance(request.matrix, tuple):
                 raise InputError(
                     "`no_path` must not be given with several devices; call .filled(value) of each "
                     "of the result's `blocks`."
                 )
-            result = run(dataclasses.replace(request, out=None), **rest)
+            result = _of_row(run(dataclasses.replace(request, out=None), **rest))
             return _filled(result, request, no_path)
 
         return call  # type: ignore[return-value]
@@ -88,6 +88,13 @@ class _Filled(Result):
         graph: torch.Tensor | Sequence[int] | int = 0,
     ) -> Paths:
         return self.solved.paths(sources, targets, graph)
+
+
+def _of_row(found: Any) -> Any:
+    """Return the result of `min_only` with nearest (n,); another result, or a plan, as it is."""
+    if isinstance(found, Result) and found.nearest is not None:
+        return dataclasses.replace(found, nearest=found.nearest[0])
+    return found
 
 
 def _filled(result: Result, request: Request, no_path: float) -> Result:

@@ -204,6 +204,17 @@ def test_costs(cli, save, tmp_path):
     ]
 
 
+def test_costs_of_one_edge(cli, save):
+    words = [
+        "table",
+        save("g.csv", "from,to,minutes,km\na,b,2,3\n"),
+        "--sources",
+        save("s.txt", "a"),
+    ]
+    found = cli(*words, "--columns", "from,to,minutes", "--costs", "km").out
+    assert found == "source,target,distance,km\na,a,0,0\na,b,2,3\n"
+
+
 def test_costs_of_a_network(cli, save):
     network = (
         "<NUMBER OF NODES> 4\n<FIRST THRU NODE> 3\n<END OF METADATA>\n"

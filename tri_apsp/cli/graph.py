@@ -199,7 +199,9 @@ class Problem:
                 raise InputError(message.replace("`columns`", "--costs")) from None
             assert isinstance(edges, EdgeList)  # as of every format with columns
             found.append(edges.weights)
-        return np.stack(found)[:, self.network.by_source.rows]
+        rows = self.network.by_source.rows
+        assert rows is not None
+        return np.stack(found)[:, rows.numpy()]  # NumPy takes a tensor of one row as a number
 
     def names(self, vertices: Sequence[int] | None) -> Sequence[Label]:
         """Return the labels of vertices; None: of all."""
