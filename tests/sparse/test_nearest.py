@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tri_apsp
 from tri_apsp import InputError, no_edge, prepare
-from tri_apsp.errors import NegativeCycleError, TooLargeError
+from tri_apsp.errors import DistanceRangeError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs.sparse import SparseGraph
 
 
@@ -137,6 +137,16 @@ def test_negative_cycles() -> None:
     assert found.nearest is not None
     assert found.nearest.tolist() == [[0, -1, -1, -1, 4, 4], [-1] * 6]
     assert found.negative_cycle is not None
+
+
+def test_distances_that_do_not_fit_count_at_targets_alone() -> None:
+    heavy, none = 2**30 - 2, no_edge(torch.int32)
+    path = torch.full((4, 4), none, dtype=torch.int32)
+    path[0, 1], path[1, 2], path[3, 1] = heavy, heavy, 5
+    found = tri_apsp.nearest(path, [0, 3], k=2, targets=[1], method="dijkstra")
+    assert found.distances.tolist() == [[5], [heavy]]
+    with pytest.raises(DistanceRangeError, match="must fit int32"):
+        tri_apsp.nearest(path, [0, 3], k=2, method="dijkstra")
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     elif several:
         rows = dataclasses.replace(plan, sources=vertices, targets=None, nearest=0)
         solver = SparseSolver(settle(graph, rows))
-        distances, nearest = _nearest_of_rows(solver, graph, k)
+        distances, nearest, unfit = _nearest_of_rows(solver, graph, k)
         ran, cycle = dataclasses.replace(solver.plan, nearest=plan.nearest), solver.negative_cycle
     else:
         further = dataclasses.replace(
@@ -218,20 +218,24 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
 
 def _nearest_of_rows(
     solver: "SparseSolver", graph: SparseGraph, k: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k least distances of each vertex, (k, n), and their sources; -1 for those that are
-    not finite.
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the k least distances of each vertex, (k, n), their sources, -1 for those that are not
+    finite, and (1, n) of bool, whether some distance does not fit the dtype.
     """
     missing, shape = no_edge(graph.dtype), (k, graph.n)
     least = torch.full(shape, missing, dtype=graph.dtype, device=graph.device)
     nearest = torch.full(shape, -1, device=graph.device)
-    for rows, block in solver.blocks(min(ROWS, rows_per_block(graph.n))):
+    unfit = torch.zeros((1, graph.n), dtype=torch.bool, device=graph.device)
+    step = min(ROWS, rows_per_block(graph.n))
+    for rows, block in solver.blocks(step, solve=solver.solve_unchecked):
+        if block.unfit is not None:
+            unfit |= block.unfit.any(0)
         sources = solver.sources[rows, None].to(graph.device).expand_as(block.distances)
         least, order = torch.cat((least, block.distances)).sort(dim=0, stable=True)
         nearest = torch.cat((nearest, sources)).gather(0, order)[:k]
         least = least[:k]
     finite = (least > minus_infinity(graph.dtype)) & (least < missing)
-    return least, nearest.masked_fill(~finite, -1)
+    return least, nearest.masked_fill(~finite, -1), unfit
 
 
 def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
