@@ -54,7 +54,7 @@ def test_a_graph_without_vertices(cli, save):
         ("Oslo,Rome", "must hold a source, a target and a finite number, with vertices one of"),
         ("Paris,Oslo,far", "but line 1 of {0} is 'Paris,Oslo,far'; correct or remove it"),
         ("from,to,trips\nfrom,to,trips", "but line 2 of {0} is 'from,to,trips'; correct"),
-        ("from,to,trips", "must name at least one vertex, but {0} has names of columns alone"),
+        ("from,to,trips", "must hold at least one line, but {0} has names of columns alone"),
         ("to,from,trips\nRome,Oslo,1", "in this order, but line 1 of {0} names 'to,from,trips'"),
         ("trips,from,to\n1,Oslo,Rome", "columns of --demand must be a source, a target and a"),
         ("Oslo,Paris,1", "but line 1 of {0} is 'Oslo,Paris,1'; correct or remove it"),
