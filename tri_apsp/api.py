@@ -23,9 +23,11 @@ from tri_apsp.elimination.restricted import RestrictedGraph, restricted
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import EdgeList
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
+from tri_apsp.paths.gradient import chosen_terms
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
 from tri_apsp.request import BlockRows, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
+from tri_apsp.semirings import SemiringName, semiring_of
 from tri_apsp.sparse import blocks
 from tri_apsp.sparse.betweenness import betweenness, edge_betweenness
 from tri_apsp.sparse.blocks import RowBlock
@@ -77,6 +79,7 @@ __all__ = [
     "prepare",
     "reachability",
     "select",
+    "semiring_product",
     "shortest_paths",
     "shortest_simple_paths",
     "skims",
@@ -601,7 +604,9 @@ def distance_blocks(
     return Path(out)
 
 
-def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
+def min_plus(
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, *, check: bool = True
+) -> torch.Tensor:
     """Return the min-plus product C: C[i, j] is the minimum over k of a[i, k] + b[k, j], and of
     c[i, j] if `c` is given.
 
@@ -610,6 +615,8 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
             `shortest_paths`.
         b: (k, n) or (batch, k, n), of the same dtype and device.
         c: (m, n) or (batch, m, n) to take the minimum with; unchanged. None: all `no_edge`.
+        check: check for invalid values and sums out of range. False: do not block until a GPU is
+            done; results for invalid operands are undefined.
 
     Returns:
         A new contiguous tensor (m, n) or (batch, m, n); `no_edge` where every sum involves
@@ -647,11 +654,106 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
         tensor([[4, 2],
                 [1, 4]])
     """
+    return semiring_product(a, b, c, semiring="min_plus", check=check)
+
+
+@overload
+def semiring_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    *,
+    semiring: SemiringName,
+    return_arguments: Literal[False] = False,
+    check: bool = True,
+) -> torch.Tensor: ...
+@overload
+def semiring_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    *,
+    semiring: SemiringName,
+    return_arguments: Literal[True],
+    check: bool = True,
+) -> tuple[torch.Tensor, torch.Tensor]: ...
+def semiring_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    *,
+    semiring: SemiringName,
+    return_arguments: bool = False,
+    check: bool = True,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """Return the product C of two matrices over a semiring: C[i, j] is the sum over k of a[i, k] *
+    b[k, j], and of c[i, j] if `c` is given, with another addition and multiplication.
+
+    | semiring | sum | product | zero | operands |
+    |---|---|---|---|---|
+    | "min_plus" | the least | a + b | `no_edge` | as `min_plus` |
+    | "max_plus" | the greatest | a + b | `-no_edge` | as `min_plus`, negated |
+    | "max_min" | the greatest | the lesser | -inf, the least integer | all but NaN |
+    | "min_max" | the least | the greater | inf, the largest integer | all but NaN |
+    | "max_times" | the greatest | a b | 0 | finite floats, not negative |
+
+    Args:
+        a: (m, k) or (batch, m, k), with any strides, of float32, float64, int16, int32 or int64, on
+            the CPU or a GPU.
+        b: (k, n) or (batch, k, n), of the same dtype and device.
+        c: (m, n) or (batch, m, n) to add; unchanged. None: all zero of the semiring.
+        semiring: one of the table.
+        return_arguments: also return which k gave each value.
+        check: check for invalid values and results out of range. False: do not block until a GPU is
+            done; results for invalid operands are undefined.
+
+    Returns:
+        A new contiguous tensor (m, n) or (batch, m, n), zero of the semiring where there is no
+        other term. With `return_arguments` also one of int64 of that shape: the smallest k of those
+        that gave the value; -1 where it is zero of the semiring, and where `c` is equal.
+
+    Raises:
+        InputError: shapes, dtypes, devices or values that do not fit.
+        DistanceRangeError: a result does not fit the dtype; of sums as for `min_plus`.
+        TooLargeError: the result does not fit the memory of the device.
+
+    Gradients:
+        The gradient of an element flows to `c` if the element equals it, else to the term of the
+        smallest k that it equals: of sums to both values, of products to each times the other, of
+        the lesser or the greater to the value that it is, to that of `a` if both are. It has the
+        same bits in every run.
+
+    Cost:
+        m n k operations of a sum and a product, and a pass over each matrix; with
+        `return_arguments` up to twice that. See `min_plus`.
+
+    Source:
+        Mohri, Semiring Frameworks and Algorithms for Shortest-Distance Problems, 2002.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> a = torch.tensor([[3, 4], [7, 1]])
+        >>> b = torch.tensor([[5, 2], [6, 3]])
+        >>> tri_apsp.semiring_product(a, b, semiring="max_min")
+        tensor([[4, 3],
+                [5, 2]])
+        >>> tri_apsp.semiring_product(a, b, semiring="max_plus", return_arguments=True)
+        (tensor([[10,  7],
+                [12,  9]]), tensor([[1, 1],
+                [0, 0]]))
+    """
+    check_flags(return_arguments=return_arguments, check=check)
+    over = semiring_of(semiring)
     if needs_operation(a, b, c):
         from tri_apsp import ops
 
-        return ops.min_plus(a, b, c)
-    return product(a, b, c)
+        found = ops.semiring_product(a, b, c, over.name, arguments=return_arguments, check=check)
+        return found if return_arguments else found[0]
+    result = product(a, b, c, over, check=check)
+    if not return_arguments:
+        return result
+    return result, chosen_terms(a, b, c, result, over).long()
 
 
 def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> torch.Tensor:

@@ -1,5 +1,5 @@
 """The min-plus semiring on each dtype: its identities, and how far a distance may go before a sum
-would wrap.
+would wrap. And the other semirings of `semiring_product`, as minima of another operation.
 
 "Addition" is min, with annihilator `no_edge` (inf); "multiplication" is +, with identity 0. Every
 engine keeps one invariant: **a stored value lies in [floor, no_edge]**, because a product clamps
@@ -11,7 +11,7 @@ negative cycle doubles its weight at each step.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -132,10 +132,26 @@ def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
     return f"convert it with .astype(np.{fits})"
 
 
+Operation: TypeAlias = Literal["plus", "max", "times"]
+"""What kernels take the minimum of: sums, the greater of two values, or products."""
+
+
 @cache
-def floor(dtype: torch.dtype) -> float | int:
+def missing(dtype: torch.dtype, operation: Operation = "plus") -> float | int:
+    """Return the value that changes no minimum, whatever it is combined with: no_edge of sums; the
+    largest integer of greater values; 0 of products, of which none is positive.
+    """
+    if operation == "plus":
+        return no_edge(dtype)
+    return 0.0 if operation == "times" else torch.iinfo(dtype).max
+
+
+@cache
+def floor(dtype: torch.dtype, operation: Operation = "plus") -> float | int:
     """Return the least value of a matrix: the sum of two such values does not overflow."""
-    return -torch.finfo(dtype).max / 4 if dtype.is_floating_point else -no_edge(dtype)
+    if operation == "plus":
+        return -torch.finfo(dtype).max / 4 if dtype.is_floating_point else -no_edge(dtype)
+    return -float("inf") if operation == "times" else torch.iinfo(dtype).min
 
 
 @dataclass(frozen=True)
@@ -166,3 +182,96 @@ def distance_range(dtype: torch.dtype, *, negative: bool) -> DistanceRange:
     return DistanceRange(
         lowest=-quarter, beyond=infinity - 2 * quarter, ceiling=infinity - 2 * quarter
     )
+
+
+SemiringName: TypeAlias = Literal["min_plus", "max_plus", "max_min", "min_max", "max_times", "log"]
+
+
+class Semiring(NamedTuple):
+    """A semiring whose addition is a minimum or a maximum, as the kernels compute it: the minimum
+    of one of three operations on encoded values.
+
+    Attributes:
+        name: the addition, then the multiplication.
+        operation: what the kernels take the minimum of.
+        is_reversed: whether the addition is a maximum: encoding reverses the order of values.
+    """
+
+    name: SemiringName
+    operation: Operation
+    is_reversed: bool
+
+    def zero(self, dtype: torch.dtype) -> float | int:
+        """Return what changes no sum and makes each product with it zero: "no edge"."""
+        if self.operation == "plus":
+            return -no_edge(dtype) if self.is_reversed else no_edge(dtype)
+        if self.operation == "times":
+            return 0
+        if dtype.is_floating_point:
+            return -float("inf") if self.is_reversed else float("inf")
+        return torch.iinfo(dtype).min if self.is_reversed else torch.iinfo(dtype).max
+
+    def allowed(self, dtype: torch.dtype) -> tuple[float | int, float | int]:
+        """Return the least and the greatest value of an operand."""
+        if self.operation == "max" and not dtype.is_floating_point:
+            return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if self.operation == "max":
+            return -float("inf"), float("inf")
+        largest = torch.finfo(dtype).max if dtype.is_floating_point else no_edge(dtype)
+        if self.operation == "times":
+            return 0, largest
+        least, most = -largest, no_edge(dtype)
+        return (-most, -least) if self.is_reversed else (least, most)
+
+    def encode(self, x: torch.Tensor, *, is_right: bool = False) -> torch.Tensor:
+        """Return an operand as the kernels take it; `is_right`: the right factor of a product."""
+        if self.operation == "max":
+            keys = _keys(x) if x.is_floating_point() else x
+            return ~keys if self.is_reversed else keys
+        if not self.is_reversed or (self.operation == "times" and is_right):
+            return x
+        return 0 - x  # unlike -x never -0.0
+
+    def decode(self, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Return the value of what encode returned."""
+        if self.operation == "max":
+            keys = ~x if self.is_reversed else x
+            return _bits_of_keys(keys).view(dtype) if dtype.is_floating_point else keys
+        return 0 - x if self.is_reversed else x
+
+
+SEMIRINGS: Mapping[str, Semiring] = {
+    semiring.name: semiring
+    for semiring in (
+        Semiring("min_plus", "plus", False),
+        Semiring("max_plus", "plus", True),
+        Semiring("max_min", "max", True),
+        Semiring("min_max", "max", False),
+        Semiring("max_times", "times", True),
+    )
+}
+MIN_PLUS = SEMIRINGS["min_plus"]
+
+
+def semiring_of(name: object) -> Semiring:
+    """Return the semiring of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not isinstance(name, str) or name not in SEMIRINGS:
+        names = ", ".join(map(repr, SEMIRINGS))
+        raise InputError(f"`semiring` must be one of {names}, but is {shown(name)}; choose one.")
+    return SEMIRINGS[name]
+
+
+def _keys(x: torch.Tensor) -> torch.Tensor:
+    """Return integers in the order of floats other than NaN; -0.0 and 0.0 have one."""
+    kind = torch.int32 if x.dtype == torch.float32 else torch.int64
+    return _bits_of_keys((x + 0.0).view(kind))
+
+
+def _bits_of_keys(bits: torch.Tensor) -> torch.Tensor:
+    """Return the keys of bits, which are their own inverse."""
+    most = torch.iinfo(bits.dtype)
+    return bits ^ ((bits >> (most.bits - 1)) & most.max)

@@ -77,7 +77,7 @@ from tri_apsp.kernels.shared.product_predecessors import (
     _small_predecessors_kernel,
 )
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
-from tri_apsp.semirings import distance_range, floor, no_edge
+from tri_apsp.semirings import Operation, distance_range, floor, missing, no_edge
 from tri_apsp.sparse import triton as sparse_engine
 from tri_apsp.sparse import triton_hops
 
@@ -154,15 +154,22 @@ def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
 
 
 def _portable(
-    kernel: Any, dtype: torch.dtype, capability: int, num_warps: int, **constants: Any
+    kernel: Any,
+    dtype: torch.dtype,
+    capability: int,
+    num_warps: int,
+    operation: Operation = "plus",
+    **constants: Any,
 ) -> Variant:
-    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), "num_warps": num_warps}
+    constants |= {"NO_EDGE": missing(dtype, operation), "FLOOR": floor(dtype, operation)}
+    constants |= {"OPERATION": operation, "num_warps": num_warps}
     return _variant(kernel, dtype, capability, constants)
 
 
-def portable_product(dtype: torch.dtype, capability: int) -> Variant:
+def portable_product(dtype: torch.dtype, capability: int, operation: Operation = "plus") -> Variant:
     tiles = default_config("portable", dtype).product
-    return _portable(_product_kernel, dtype, capability, tiles.num_warps, **_tile_constants(tiles))
+    constants = _tile_constants(tiles)
+    return _portable(_product_kernel, dtype, capability, tiles.num_warps, operation, **constants)
 
 
 def portable_closure(dtype: torch.dtype, capability: int) -> Variant:
@@ -191,17 +198,18 @@ def nvidia_product(
     capability: int,
     field: str = "product",
     needed_tile: int | None = None,
+    operation: Operation = "plus",
 ) -> Variant:
     """The product by the tiles in `field` of the configuration; with `needed_tile` of those tiles
-    that are needed.
+    that are needed; `operation` of the semiring.
     """
     tiles = getattr(default_config("nvidia", dtype), field)
     constants = {
-        "NO_EDGE": no_edge(dtype),
-        "FLOOR": floor(dtype),
+        "NO_EDGE": missing(dtype, operation),
+        "FLOOR": floor(dtype, operation),
         **_tile_constants(tiles),
         "NUM_STAGES": tiles.num_stages,
-        "STRATEGY": strategy(dtype, nonnegative),
+        "STRATEGY": strategy(dtype, nonnegative, operation),
         "LAYOUTS": product_layouts(tiles, dtype),
         "NEEDED_TILE": needed_tile,
         "num_warps": tiles.num_warps,
@@ -475,10 +483,15 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
 
 
 def nvidia_argmin(
-    dtype: torch.dtype, nonnegative: bool, small: bool, capability: int, **more: Any
+    dtype: torch.dtype,
+    nonnegative: bool,
+    small: bool,
+    capability: int,
+    operation: Operation = "plus",
+    **more: Any,
 ) -> Variant:
     """The terms of a product; `small`: in tiles for a few; `more` are constants."""
-    _, constants = argmin_constants(dtype, nonnegative, small, (capability // 10, 0))
+    _, constants = argmin_constants(dtype, nonnegative, operation, small, (capability // 10, 0))
     return _variant(_nvidia_argmin_kernel, dtype, capability, constants | more, argmin_ptr="*i32")
 
 
@@ -560,7 +573,7 @@ def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -
 
 
 def argmin(dtype: torch.dtype, capability: int) -> Variant:
-    constants = triton_gradients.ARGMIN
+    constants = triton_gradients.ARGMIN | {"NO_EDGE": no_edge(dtype), "OPERATION": "plus"}
     return _variant(_argmin_kernel, dtype, capability, constants, argmin_ptr="*i32")
 
 
@@ -613,8 +626,20 @@ _SIZES = (torch.float32, torch.float64, torch.int16)
 _CLASSES = (torch.float32, torch.int64, torch.int16)
 _FLOATS = (torch.float32, torch.float64)
 
+OPERATIONS: dict[Operation, list[torch.dtype]] = {
+    "max": [torch.int32, torch.int16, torch.int64],
+    "times": [torch.float32, torch.float64],
+}
+"""The dtypes of operations of semirings besides sums."""
+
 VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
-    "portable product": (portable_product, star(_CLASSES, CAPABILITIES)),
+    "portable product": (
+        portable_product,
+        [
+            *star(_CLASSES, CAPABILITIES),
+            *((dtypes[0], 90, operation) for operation, dtypes in OPERATIONS.items()),
+        ],
+    ),
     "portable closure": (portable_closure, star(_CLASSES, CAPABILITIES)),
     "portable panels": (portable_panels, star(_CLASSES, CAPABILITIES)),
     "nvidia product": (
@@ -623,6 +648,12 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             *((*sign, 90, "product") for sign in SIGNS),
             *star([torch.float32], [True], CAPABILITIES, ["product", "small_product"])[1:],
             (torch.int16, False, 90, "product", 128),
+            *(
+                (*case, "product", None, operation)
+                for operation, dtypes in OPERATIONS.items()
+                for case in star(dtypes, [False], CAPABILITIES)
+                if case[0] != torch.int16 or case[2] == 90
+            ),
         ],
     ),
     "nvidia closure": (
@@ -695,7 +726,10 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     ),
     "gradients argmin": (
         nvidia_argmin,
-        star([torch.float32, torch.int64], [True, False], [False, True], CAPABILITIES),
+        [
+            *star([torch.float32, torch.int64], [True, False], [False, True], CAPABILITIES),
+            *((dtypes[0], False, False, 90, name) for name, dtypes in OPERATIONS.items()),
+        ],
     ),
     "gradients check_terms": (check_terms, star([torch.float32, torch.int32], CAPABILITIES)),
     "gradients small_predecessors": (

@@ -1,4 +1,4 @@
-"""The min-plus product of two matrices."""
+"""The product of two matrices over a semiring."""
 
 import torch
 
@@ -7,41 +7,104 @@ from tri_apsp.arguments import check_operands
 from tri_apsp.dense.exponents import by_exponents, product_threshold
 from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
+from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.memory import memory_for
-from tri_apsp.semirings import floor, no_edge
+from tri_apsp.semirings import MIN_PLUS, Semiring, dtype_name, floor, no_edge
 from tri_apsp.value_checks import check_values, raise_out_of_range
 from tri_apsp.value_range import ValueRange
 
 
-def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.Tensor:
-    """Return the min-plus product; see tri_apsp.min_plus."""
+def product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    semiring: Semiring = MIN_PLUS,
+    *,
+    check: bool = True,
+) -> torch.Tensor:
+    """Return the product over a semiring; see tri_apsp.semiring_product."""
     left, right, initial, batched = check_operands(a, b, c)
+    if semiring is not MIN_PLUS:
+        check_operands_of(semiring, left.dtype)
+        if check and semiring.operation != "plus":
+            named = {"a": left, "b": right} | ({} if initial is None else {"c": initial})
+            _check_values(named, semiring)
+    given, operation = left.dtype, semiring.operation
+    left, right = semiring.encode(left), semiring.encode(right, is_right=True)
+    initial = None if initial is None else semiring.encode(initial)
     device, dtype, columns = left.device, left.dtype, right.shape[2]
-    name, ranges = _engine_and_ranges(left, right, initial)
-    nonnegative = all(each.lowest >= 0 for each in ranges)
+    ranges: list[ValueRange] | None = None
+    name = engines.choose_unconfigured(device, dtype)
+    if check and operation == "plus":
+        ranges = _ranges(name, left, right, initial, semiring)
+    nonnegative = ranges is not None and all(each.lowest >= 0 for each in ranges)
 
     batch, rows, depth = left.shape
     size = round((rows * depth * columns) ** (1 / 3))
-    call = tuned.call_of(
-        name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True
-    )
+    # The tiles of a product of floats are those of sums of the same sign.
+    sign = nonnegative or operation == "times"
+    call = tuned.call_of(name, device, dtype, n=size, batch=batch, nonnegative=sign, product=True)
     config = tuned.config_for_call(call)
     remedy = "multiply fewer rows of `a` at a time, use a narrower dtype, or a larger device"
     needed = batch * rows * columns * dtype.itemsize
     with memory_for("a product", needed, device, remedy), current(device):
-        left, right, initial = engines.type_of(name).operands(left, right, initial)
-        engine = by_exponents(
-            engines.make(MatrixSpec(depth, dtype, device, nonnegative), config),
-            product_threshold(name, left, right, ranges),
-        )
+        left, right, initial = engines.type_of(name).operands(left, right, initial, operation)
+        spec = MatrixSpec(depth, dtype, device, nonnegative, operation=operation)
+        engine = engines.make(spec, config)
+        if ranges is not None:
+            engine = by_exponents(engine, product_threshold(name, left, right, ranges))
         if initial is None:
             result = left.new_empty((batch, rows, right.shape[2]))
         else:
             result = initial.clone(memory_format=torch.contiguous_format)
         engine.product(Update(result, left, right, fresh=initial is None))
-        _verify(result, left, right, initial, engine, ranges)
-        result = result[:, :, :columns].contiguous()
+        if ranges is not None:
+            try:
+                _verify(result, left, right, initial, engine, ranges)
+            except DistanceRangeError:
+                if semiring is MIN_PLUS:
+                    raise
+                raise_out_of_range(given, "a sum is too far from 0")  # which is negated there
+        elif operation == "plus" and not given.is_floating_point and depth and result.numel():
+            least = torch.minimum(left.amin(), right.amin()).clamp(max=0)
+            _restore_missing(result, no_edge(dtype) + least, initial)
+        result = semiring.decode(result[:, :, :columns], given).contiguous()
+        if not depth and initial is None:
+            result.fill_(semiring.zero(given))
+        if operation == "times" and check and bool(result.isinf().any()):
+            raise_out_of_range(given, "a product is larger than the largest float")
     return result if batched else result[0]
+
+
+def check_operands_of(semiring: Semiring, dtype: torch.dtype) -> None:
+    """Refuse a dtype that a semiring does not have."""
+    if semiring.operation == "times" and not dtype.is_floating_point:
+        raise InputError(
+            f"operands of the semiring {semiring.name!r} must be floats, but are "
+            f"{dtype_name(dtype)}; convert them to float32 or float64."
+        )
+
+
+def _check_values(named: dict[str, torch.Tensor], semiring: Semiring) -> None:
+    """Refuse values that are not allowed in a semiring other than those of sums."""
+    for name, tensor in named.items():
+        if tensor.is_floating_point():  # all integers are
+            least, most = semiring.allowed(tensor.dtype)
+            check_range(tensor, name, least, most, semiring)
+
+
+def check_range(
+    tensor: torch.Tensor, name: str, least: float, most: float, semiring: Semiring
+) -> None:
+    """Refuse values outside [least, most], and NaN."""
+    wrong = ~((tensor >= least) & (tensor <= most))
+    if bool(wrong.any()):
+        value, zero = tensor[wrong][0].item(), semiring.zero(tensor.dtype)
+        shown = "{:g}".format if tensor.is_floating_point() else str
+        raise InputError(
+            f"`{name}` must be in [{shown(least)}, {shown(most)}] in the semiring "
+            f"{semiring.name!r}, but has {shown(value)}; replace it, by {shown(zero)} for none."
+        )
 
 
 def tries_exponents(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -49,21 +112,30 @@ def tries_exponents(a: torch.Tensor, b: torch.Tensor) -> bool:
     which the host blocks.
     """
     left, right, _, _ = check_operands(a, b, None)
-    name, ranges = _engine_and_ranges(left, right, None)
+    name = engines.choose_unconfigured(left.device, left.dtype)
+    ranges = _ranges(name, left, right, None, MIN_PLUS)
     left, right, _ = engines.type_of(name).operands(left, right, None)
     return product_threshold(name, left, right, ranges) is not None
 
 
-def _engine_and_ranges(
-    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
-) -> tuple[str, list[ValueRange]]:
-    """Return the name of the engine, and the value ranges below no_edge of a, b and, if given, c,
-    whose values are checked.
+def _ranges(
+    engine: str,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    semiring: Semiring,
+) -> list[ValueRange]:
+    """Return the value ranges below no_edge of encoded a, b and, if given, c, whose values are
+    checked.
     """
-    name = engines.choose_unconfigured(a.device, a.dtype)
     named = {"a": a, "b": b} | ({} if c is None else {"c": c})
-    ranges = engines.type_of(name).value_ranges(list(named.values()), no_edge(a.dtype))
-    return name, [
+    ranges = engines.type_of(engine).value_ranges(list(named.values()), no_edge(a.dtype))
+    if semiring is not MIN_PLUS:
+        for (name, tensor), found in zip(named.items(), ranges, strict=True):
+            least, most = MIN_PLUS.allowed(a.dtype)
+            if not (found.lowest >= least and found.highest <= most):
+                check_range(semiring.decode(tensor, a.dtype), name, -most, -least, semiring)
+    return [
         check_values(tensor, what, found)
         for (what, tensor), found in zip(named.items(), ranges, strict=True)
     ]
@@ -107,7 +179,14 @@ def _verify(
     if min(lowest_a + lowest_b, *lowest_c, 0) <= least and result.amin().item() <= least:
         raise_out_of_range(dtype, f"a sum weighs {least} or less")
     if beyond < infinity:
-        missing = result >= beyond
-        result.masked_fill_(missing, infinity)
-        if c is not None:
-            result.copy_(torch.where(missing, c, result))
+        _restore_missing(result, beyond, c)
+
+
+def _restore_missing(
+    result: torch.Tensor, beyond: float | torch.Tensor, c: torch.Tensor | None
+) -> None:
+    """Set every integer from `beyond` on, a sum that involves a missing edge, to no_edge or `c`."""
+    missing = result >= beyond
+    result.masked_fill_(missing, no_edge(result.dtype))
+    if c is not None:
+        result.copy_(torch.where(missing, c, result))

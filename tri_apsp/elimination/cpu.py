@@ -179,7 +179,7 @@ class CpuSweeps(Sweeps):
     ) -> None:
         """d[rows, places] <- the distances from starts to ends, both ascending positions."""
         from tri_apsp.kernels.cpu import labels as kernels
-        from tri_apsp.kernels.cpu.min_plus import product_kernel, tile_n
+        from tri_apsp.kernels.cpu.min_plus import OPERATIONS, product_kernel, tile_n
         from tri_apsp.kernels.cpu.sweeps import write_row
 
         elimination, tree = self.elimination, self.elimination.tree
@@ -187,7 +187,7 @@ class CpuSweeps(Sweeps):
         columns[places] = np.arange(len(ends))
         product: Any = None  # not compiled where no block can need it
         if len(starts) * len(ends) * tree.height >= _LEAST_PRODUCT:
-            product = product_kernel(d.dtype)
+            product = product_kernel(d.dtype, OPERATIONS["plus"])
         missing, least = elimination.missing, d.dtype.type(floor(torch.from_numpy(d).dtype))
 
         def solve(part: slice) -> None:
@@ -205,6 +205,7 @@ class CpuSweeps(Sweeps):
                     missing,
                     least,
                     self._is_nonnegative,
+                    OPERATIONS["plus"],
                     tile_n(d.dtype),
                     _PACKED_ROWS,
                     k_end - k,

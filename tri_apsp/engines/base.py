@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.semirings import floor, no_edge
+from tri_apsp.semirings import Operation, floor, missing, no_edge
 from tri_apsp.value_range import (
     KnownRanges,
     PendingRanges,
@@ -60,6 +60,8 @@ class MatrixSpec(NamedTuple):
     `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number
     of leading vertices of each graph. The other vertices are padding, all no_edge with the
     diagonal, which an engine may skip. None: no padding.
+
+    `operation` is that of the semiring; of another than "plus", only products are offered.
     """
 
     n: int
@@ -67,6 +69,7 @@ class MatrixSpec(NamedTuple):
     device: torch.device
     nonnegative: bool
     sizes: torch.Tensor | None = None
+    operation: Operation = "plus"
 
 
 class BlockOperations(ABC):
@@ -198,12 +201,16 @@ class Staging:
 
     @classmethod
     def operands(
-        cls, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
+        cls,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        c: torch.Tensor | None,
+        operation: Operation = "plus",
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """Return operands of a product (batch, m, k), (batch, k, n), (batch, m, n), copied or
         padded if that makes it faster.
 
-        Padding is no_edge, in k and in columns of `b` and `c` after the last.
+        Padding is `missing` of the operation, in k and in columns of `b` and `c` after the last.
         """
         a, b = (x if x.stride(-1) == 1 else x.contiguous() for x in (a, b))
         return a, b, c
@@ -350,11 +357,11 @@ class PathOperations(ABC):
 
     @abstractmethod
     def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c
-        is no_edge.
+        """Return the first k with a[i, k] * b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c
+        is no_edge. The times, *, is the operation of the engine.
 
-        All are contiguous, of one floating dtype, and `c` is the product of (batch, m, depth) `a`
-        and (batch, depth, n) `b`. Where it is less, the result may be any term, or -1.
+        All are contiguous, of one dtype other than int16, and `c` is the product of (batch, m,
+        depth) `a` and (batch, depth, n) `b`. Where it is less, the result may be any term, or -1.
 
         Cost: m * n * depth additions and comparisons.
         """
@@ -385,8 +392,8 @@ class Engine(BlockOperations, Staging, OneLaunch, PathOperations):
     def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         super().__init__(config)
         self.spec = spec
-        self.no_edge = no_edge(spec.dtype)
-        self.floor = floor(spec.dtype)
+        self.no_edge = missing(spec.dtype, spec.operation)
+        self.floor = floor(spec.dtype, spec.operation)
 
     def scratch(self, like: Block, rows: int, columns: int) -> Block:
         """Return an uninitialised block of the same batch, dtype and device."""

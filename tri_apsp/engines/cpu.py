@@ -32,7 +32,7 @@ from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.value_range import find_extremes
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
 from tri_apsp.memory import empty
-from tri_apsp.semirings import floor, no_edge
+from tri_apsp.semirings import Operation, floor, missing
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
 
 # The largest n of graphs that one kernel solves whole, and the most graphs of a task.
@@ -60,7 +60,10 @@ class CpuEngine(Engine):
     def __init__(self, spec: MatrixSpec, config: CpuConfig) -> None:
         super().__init__(spec, config)
         self._tiles = config.product
-        self._width, self._product, self._closure, self._constants = _kernels_of(spec.dtype)
+        self._width, self._product, self._closure, self._constants = _kernels_of(
+            spec.dtype, spec.operation
+        )
+        self._operation = kernels.OPERATIONS[spec.operation]
         self._threads = thread_count()
 
     @classmethod
@@ -100,7 +103,9 @@ class CpuEngine(Engine):
 
     def closure(self, d: Block) -> None:
         blocks = d.numpy()
-        tasks: list[CpuTask] = [(block, *self._constants, self._width) for block in blocks]
+        tasks: list[CpuTask] = [
+            (block, *self._constants, self._operation, self._width) for block in blocks
+        ]
         run_tasks(self._closure, tasks, blocks.size * d.shape[2], self._threads)
 
     @classmethod
@@ -228,8 +233,9 @@ class CpuEngine(Engine):
         found = np.empty(c.shape, np.int32)
         height = max(1, min(_GRADIENT_PART, c.shape[1] // (4 * self._threads)))
         left, right, product = a.numpy(), b.numpy(), c.numpy()
+        constants = self._constants[0], self._operation
         tasks = [
-            (found[item, part], left[item, part], right[item], product[item, part])
+            (found[item, part], left[item, part], right[item], product[item, part], *constants)
             for item in range(len(product))
             for part in (slice(first, first + height) for first in range(0, c.shape[1], height))
         ]
@@ -280,24 +286,25 @@ class CpuEngine(Engine):
     ) -> None:
         if fresh:
             c.fill(self.no_edge)
+        constants = *self._constants, self.spec.nonnegative, self._operation, self._width
         depth = block_k or self._tiles.block_k
-        self._product(
-            c, a, b, *self._constants, self.spec.nonnegative, self._width, _PACKED_ROWS, depth
-        )
+        self._product(c, a, b, *constants, _PACKED_ROWS, depth)
 
 
 @functools.cache
-def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
-    """Return the width of a tile of C, the kernels of products and closures, and no_edge and the
-    floor as their arguments.
+def _kernels_of(
+    dtype: torch.dtype, operation: Operation = "plus"
+) -> tuple[int, Any, Any, tuple[Any, Any]]:
+    """Return the width of a tile of C, the kernels of products and closures, and what is missing
+    and the floor as their arguments.
     """
     kind = torch.empty(0, dtype=dtype).numpy().dtype
-    constants = kind.type(no_edge(dtype)), kind.type(floor(dtype))
+    constant = kernels.OPERATIONS[operation]
     return (
         kernels.tile_n(kind),
-        kernels.product_kernel(kind),
-        kernels.closure_kernel(kind),
-        constants,
+        kernels.product_kernel(kind, constant),
+        kernels.closure_kernel(kind, constant),
+        (kind.type(missing(dtype, operation)), kind.type(floor(dtype, operation))),
     )
 
 

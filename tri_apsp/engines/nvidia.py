@@ -38,6 +38,7 @@ from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
+from tri_apsp.semirings import Operation
 from tri_apsp.value_range import PendingRanges, padding_of
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each
@@ -99,11 +100,15 @@ class NvidiaEngine(TritonEngine):
 
     @staticmethod
     def product_constants(
-        tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device
+        tiles: GpuTiles,
+        dtype: torch.dtype,
+        nonnegative: bool,
+        operation: Operation,
+        device: Device,
     ) -> dict[str, Any]:
         return {
             "NUM_STAGES": tiles.num_stages,
-            "STRATEGY": strategy(dtype, nonnegative),
+            "STRATEGY": strategy(dtype, nonnegative, operation),
             "LAYOUTS": product_layouts(tiles, dtype),
             "NEEDED_TILE": None,
             "maxnreg": product_registers(device.capability, tiles.num_warps),
@@ -112,7 +117,8 @@ class NvidiaEngine(TritonEngine):
     def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
         tiles = self.config.product
         per_unit = _TILES_PER_UNIT.get(
-            strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT
+            strategy(self.spec.dtype, self.spec.nonnegative, self.spec.operation),
+            _OTHER_TILES_PER_UNIT,
         )
         fills = tile_count(shapes, tiles) * batch >= per_unit * self._device.units
         return tiles if fills else self.config.small_product
@@ -132,6 +138,7 @@ class NvidiaEngine(TritonEngine):
             tiles,
             spec.dtype,
             spec.nonnegative,
+            spec.operation,
             self._device,
             NEEDED_TILE=edge,
         )
@@ -288,7 +295,9 @@ class NvidiaEngine(TritonEngine):
         if not found.numel():
             return found
         for small in (False, True):
-            launch, tiles = _argmin_launcher(a.dtype, nonnegative, small, self._device.capability)
+            launch, tiles = _argmin_launcher(
+                a.dtype, nonnegative, self.spec.operation, small, self._device.capability
+            )
             count = tile_count([(m, n, depth)], tiles) * batch
             if count >= _ARGMIN_TILES_PER_UNIT * self._device.units:
                 break
@@ -454,9 +463,13 @@ def _closure_launcher(
 
 @cache
 def _argmin_launcher(
-    dtype: torch.dtype, nonnegative: bool, small: bool, capability: tuple[int, int] | None
+    dtype: torch.dtype,
+    nonnegative: bool,
+    operation: Operation,
+    small: bool,
+    capability: tuple[int, int] | None,
 ) -> tuple[Launcher, GpuTiles]:
-    tiles, constants = argmin_constants(dtype, nonnegative, small, capability)
+    tiles, constants = argmin_constants(dtype, nonnegative, operation, small, capability)
     return Launcher(_argmin_kernel, constants), tiles
 
 

@@ -14,7 +14,7 @@ from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
 from tri_apsp.kernels.nvidia.product import ProductLayouts
 from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
 from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
-from tri_apsp.semirings import dtype_name, floor, no_edge
+from tri_apsp.semirings import Operation, dtype_name, floor, missing, no_edge
 from tri_apsp.value_range import limits
 
 # Values of a group of small graphs.
@@ -24,8 +24,14 @@ _SMALL_VALUES = 1024
 _ROWS = 32
 
 
-def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
-    """Return the STRATEGY of a product: how kernels.nvidia.tiles adds and takes the minimum."""
+def strategy(dtype: torch.dtype, nonnegative: bool, operation: Operation = "plus") -> str:
+    """Return the STRATEGY of a product: how kernels.nvidia.tiles multiplies and takes the
+    minimum.
+    """
+    if operation == "times":
+        return "times" if dtype == torch.float32 else "times_compare"
+    if operation == "max":
+        return "max_" + strategy(dtype, nonnegative)
     if dtype == torch.float32:
         return "nonnegative" if nonnegative else "float"
     return {torch.int32: "int32", torch.int16: "int16x2"}.get(dtype, "compare")
@@ -54,7 +60,11 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
 
 
 def argmin_constants(
-    dtype: torch.dtype, nonnegative: bool, small: bool, capability: tuple[int, int] | None
+    dtype: torch.dtype,
+    nonnegative: bool,
+    operation: Operation,
+    small: bool,
+    capability: tuple[int, int] | None,
 ) -> tuple[GpuTiles, dict[str, Any]]:
     """Return the tiles of the kernel that finds the terms of a product, and its constants and
     options.
@@ -67,13 +77,13 @@ def argmin_constants(
     block_m, block_n = (32, 32) if small else (64, 256 // dtype.itemsize)
     tiles = GpuTiles(block_m=block_m, block_n=block_n, block_k=16, num_warps=4, num_stages=2)
     return tiles, {
-        "NO_EDGE": no_edge(dtype),
+        "NO_EDGE": missing(dtype, operation),
         "BLOCK_M": tiles.block_m,
         "BLOCK_N": tiles.block_n,
         "BLOCK_K": tiles.block_k,
         "GROUP_M": tiles.group_m,
         "NUM_STAGES": tiles.num_stages,
-        "STRATEGY": strategy(dtype, nonnegative),
+        "STRATEGY": strategy(dtype, nonnegative, operation),
         "LAYOUTS": product_layouts(tiles, dtype),
         "num_warps": tiles.num_warps,
         "maxnreg": product_registers(capability, tiles.num_warps),

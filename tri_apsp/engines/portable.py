@@ -13,6 +13,7 @@ from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
+from tri_apsp.semirings import Operation
 
 # The largest slice of k that a program of the panels splits at a time: unrolling more only takes
 # longer to compile.
@@ -31,9 +32,13 @@ class PortableEngine(TritonEngine):
 
     @staticmethod
     def product_constants(
-        tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device
+        tiles: GpuTiles,
+        dtype: torch.dtype,
+        nonnegative: bool,
+        operation: Operation,
+        device: Device,
     ) -> dict[str, Any]:
-        return {"num_stages": tiles.num_stages}
+        return {"num_stages": tiles.num_stages, "OPERATION": operation}
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
@@ -42,6 +47,7 @@ class PortableEngine(TritonEngine):
             NO_EDGE=self.no_edge,
             FLOOR=self.floor,
             BLOCK=triton.next_power_of_2(n),
+            OPERATION=self.spec.operation,
             num_warps=self.config.closure_warps,
         )
         launch((batch, 1, 1), d, n, *d.stride()[:2])
@@ -62,6 +68,7 @@ class PortableEngine(TritonEngine):
             BLOCK=triton.next_power_of_2(size),
             BLOCK_K=block_k,
             PANEL=step,
+            OPERATION=self.spec.operation,
             num_warps=self.config.panel_warps,
         )
         for operands in in_parts(d, row, column):

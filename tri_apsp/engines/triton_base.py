@@ -33,7 +33,7 @@ from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import ALIGNMENT, pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
 from tri_apsp.kernels.shared.copy import _copy_kernel
-from tri_apsp.semirings import floor, no_edge
+from tri_apsp.semirings import Operation, floor, missing
 from tri_apsp.value_range import PendingRanges, ValueRange
 
 Shape = tuple[int, int, int]
@@ -67,7 +67,11 @@ class TritonEngine(TritonGradients, Engine):
     @staticmethod
     @abstractmethod
     def product_constants(
-        tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device
+        tiles: GpuTiles,
+        dtype: torch.dtype,
+        nonnegative: bool,
+        operation: Operation,
+        device: Device,
     ) -> dict[str, Any]:
         """Return the constants of the engine's kernel besides those that both kernels have."""
 
@@ -83,9 +87,14 @@ class TritonEngine(TritonGradients, Engine):
 
     @classmethod
     def operands(
-        cls, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
+        cls,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        c: torch.Tensor | None,
+        operation: Operation = "plus",
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        return pad_operands(a, b, c) or super().operands(a, b, c)
+        padded = pad_operands(a, b, c, missing(a.dtype, operation))
+        return padded or super().operands(a, b, c)
 
     @classmethod
     def value_ranges(
@@ -258,7 +267,12 @@ class TritonEngine(TritonGradients, Engine):
             return
         spec = self.spec
         launch = product_launcher(
-            type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device)
+            type(self),
+            tiles,
+            spec.dtype,
+            spec.nonnegative,
+            spec.operation,
+            describe(spec.device),
         )
         self._launch_product(launch, first, second, tiles)
 
@@ -322,20 +336,21 @@ def product_launcher(
     tiles: GpuTiles,
     dtype: torch.dtype,
     nonnegative: bool,
+    operation: Operation,
     device: Device,
     **more: Any,
 ) -> Launcher:
     """Return the launcher of products by `tiles`; `more` are constants in place of the engine's."""
     constants = {
-        "NO_EDGE": no_edge(dtype),
-        "FLOOR": floor(dtype),
+        "NO_EDGE": missing(dtype, operation),
+        "FLOOR": floor(dtype, operation),
         "BLOCK_M": tiles.block_m,
         "BLOCK_N": tiles.block_n,
         "BLOCK_K": tiles.block_k,
         "GROUP_M": tiles.group_m,
         "num_warps": tiles.num_warps,
     }
-    constants |= engine.product_constants(tiles, dtype, nonnegative, device)
+    constants |= engine.product_constants(tiles, dtype, nonnegative, operation, device)
     return Launcher(engine.product_kernel, constants | more)
 
 

@@ -9,7 +9,7 @@ import torch
 import triton
 
 from tri_apsp.device import describe
-from tri_apsp.engines.base import PathOperations
+from tri_apsp.engines.base import MatrixSpec, PathOperations
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.kernels.shared import gradients
 from tri_apsp.kernels.shared.argmin import _argmin_kernel
@@ -25,6 +25,9 @@ ARGMIN = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 8, "num_warps": 4}
 
 class TritonGradients(PathOperations):
     """The gradients of the engines that launch Triton kernels."""
+
+    spec: MatrixSpec
+    no_edge: float | int
 
     def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
         batch, n, _ = gradient.shape
@@ -53,7 +56,8 @@ class TritonGradients(PathOperations):
         found = torch.empty(c.shape, dtype=torch.int32, device=c.device)
         if found.numel():
             tiles = triton.cdiv(m, ARGMIN["BLOCK_M"]) * triton.cdiv(n, ARGMIN["BLOCK_N"])
-            cached_launcher(_argmin_kernel, **ARGMIN)(
+            operation = self.spec.operation
+            cached_launcher(_argmin_kernel, **ARGMIN, NO_EDGE=self.no_edge, OPERATION=operation)(
                 (batch * tiles, 1, 1), found, a.mT.contiguous(), b.contiguous(), c, m, n, a.shape[2]
             )
         return found

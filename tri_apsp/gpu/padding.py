@@ -9,7 +9,6 @@ import torch
 from torch.nn.functional import pad
 
 from tri_apsp.memory import fits_memory
-from tri_apsp.semirings import no_edge
 
 ALIGNMENT = 16
 # Graphs of up to this many vertices gain nothing: the tiles of the kernels are larger than the
@@ -50,12 +49,12 @@ def padded_size(graphs: torch.Tensor, matrices: float) -> int:
 
 
 def pad_operands(
-    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, missing: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None] | None:
     """Return copies of operands a (batch, m, k), b (batch, k, n), c (batch, m, n) or None with
     aligned rows.
 
-    k and n are padded to multiples of 16 with no_edge, so that the product of the copies may have
+    k and n are padded to multiples of 16 with `missing`, so that the product of the copies may have
     more than n columns. None: the product is too small to gain by it, the rows are aligned already,
     or the copies do not fit the free memory.
     """
@@ -69,9 +68,8 @@ def pad_operands(
     size = batch * (m * padded_k + padded_k * padded_n + 2 * m * padded_n) * a.itemsize
     if (ready and n == padded_n) or m * k * n < _MIN_PRODUCT or not fits_memory(size, a.device):
         return None
-    infinity = no_edge(a.dtype)
     return (
-        pad(a, (0, padded_k - k), value=infinity),
-        pad(b, (0, padded_n - n, 0, padded_k - k), value=infinity),
-        None if c is None else pad(c, (0, padded_n - n), value=infinity),
+        pad(a, (0, padded_k - k), value=missing),
+        pad(b, (0, padded_n - n, 0, padded_k - k), value=missing),
+        None if c is None else pad(c, (0, padded_n - n), value=missing),
     )

@@ -5,7 +5,7 @@ A call that needs none of these goes to the solver itself (see dispatch.py): an 
 host some 10 us more, and custom operations of PyTorch import its compiler, which takes seconds.
 """
 
-from tri_apsp.ops.dense import min_plus, reachability, shortest_paths
+from tri_apsp.ops.dense import reachability, semiring_product, shortest_paths
 from tri_apsp.ops.packed_graphs import pack, unpack
 
-__all__ = ["min_plus", "pack", "reachability", "shortest_paths", "unpack"]
+__all__ = ["pack", "reachability", "semiring_product", "shortest_paths", "unpack"]

@@ -20,11 +20,11 @@ from tri_apsp.dispatch import has_functorch_wrapper, needs_operation, operation_
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed_graphs import solve_packed
 from tri_apsp.ops.refusals import Gradient, Operation, refuse_hidden_derivatives
-from tri_apsp.paths.gradient import product_gradients, weights_gradient
+from tri_apsp.paths.gradient import chosen_terms, product_gradients, weights_gradient
 from tri_apsp.plan import Options
 from tri_apsp.request import Request
 from tri_apsp.result import Result
-from tri_apsp.semirings import solved_dtype
+from tri_apsp.semirings import SEMIRINGS, solved_dtype
 
 Tensor = torch.Tensor
 
@@ -292,90 +292,120 @@ def _(
     return _of_samples(info, result, weights, in_dims[1]), 0
 
 
-def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
-    """As tri_apsp.min_plus."""
+def semiring_product(
+    a: Tensor, b: Tensor, c: Tensor | None, semiring: str, *, arguments: bool, check: bool
+) -> tuple[Tensor, Tensor]:
+    """As tri_apsp.semiring_product, with the arguments, which are empty unless they are wanted."""
     if not all(
         isinstance(operand, torch.Tensor) for operand in ((a, b) if c is None else (a, b, c))
     ):
         check_operands(a, b, c)  # refuses them
     refuse_hidden_derivatives(a, b, c)
     operation: Any = (
-        _Product.apply if has_functorch_wrapper(a, b, c) else torch.ops.tri_apsp.min_plus
+        _Product.apply if has_functorch_wrapper(a, b, c) else torch.ops.tri_apsp.semiring_product
     )
-    result: Tensor = operation(a, b, c)
+    result: tuple[Tensor, Tensor] = operation(a, b, c, semiring, arguments, check)
     return result
 
 
-@library.custom_op("tri_apsp::min_plus", mutates_args=())
-def _min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
-    return _no_view(product(a.detach(), b.detach(), None if c is None else c.detach()))
+@library.custom_op("tri_apsp::semiring_product", mutates_args=())
+def _semiring_product(
+    a: Tensor, b: Tensor, c: Tensor | None, semiring: str, arguments: bool, check: bool
+) -> tuple[Tensor, Tensor]:
+    operands = a.detach(), b.detach(), None if c is None else c.detach()
+    chosen, over = a.new_empty(0, dtype=torch.int64), SEMIRINGS[semiring]
+    result = product(*operands, over, check=check)
+    if arguments:
+        chosen = chosen_terms(*operands, result, over).long()
+    return _no_view(result), chosen
 
 
-@_min_plus.register_fake
-def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
-    dtype = solved_dtype(a.dtype)
-    return a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
+@_semiring_product.register_fake
+def _(
+    a: Tensor, b: Tensor, c: Tensor | None, semiring: str, arguments: bool, check: bool
+) -> tuple[Tensor, Tensor]:
+    shape = (*a.shape[:-1], b.shape[-1])
+    chosen = a.new_empty(shape if arguments else (0,), dtype=torch.int64)
+    return a.new_empty(shape, dtype=solved_dtype(a.dtype)), chosen
 
 
 def _product_backward(
-    gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
+    gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor, semiring: str
 ) -> list[Tensor]:
-    return product_gradients(
-        gradient, a.detach(), b.detach(), None if c is None else c.detach(), result
-    )
+    operands = a.detach(), b.detach(), None if c is None else c.detach()
+    return product_gradients(gradient, *operands, result, SEMIRINGS[semiring])
 
 
-_min_plus_backward = library.custom_op(
-    "tri_apsp::min_plus_backward", _product_backward, mutates_args=()
+_semiring_product_backward = library.custom_op(
+    "tri_apsp::semiring_product_backward", _product_backward, mutates_args=()
 )
 
 
-@_min_plus_backward.register_fake
-def _(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> list[Tensor]:
+@_semiring_product_backward.register_fake
+def _(
+    gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor, semiring: str
+) -> list[Tensor]:
     return [x.new_empty(x.shape) for x in (a, b, c) if x is not None]
 
 
-def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, c = inputs
-    ctx.save_for_backward(a, b, c, output)
+def _save_product(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    a, b, c, semiring, *_ = inputs
+    ctx.save_for_backward(a, b, c, output[0])
+    ctx.mark_non_differentiable(output[1])
+    ctx.semiring = semiring
 
 
-def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+def _gradients_of_product(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
     tensors = gradient, a, b, c, result
-    found = (_ProductBackward.apply if needs_operation(*tensors) else _product_backward)(*tensors)
-    return found[0], found[1], found[2] if c is not None else None
+    operation = _ProductBackward.apply if needs_operation(*tensors) else _product_backward
+    found = operation(*tensors, ctx.semiring)
+    return found[0], found[1], found[2] if c is not None else None, None, None, None
 
 
-_min_plus.register_autograd(_gradients_of_product, setup_context=_save_product)
+_semiring_product.register_autograd(_gradients_of_product, setup_context=_save_product)
 
 
 class _ProductBackward(Gradient):
     @staticmethod
     def forward(
-        gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
+        gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor, semiring: str
     ) -> tuple[Tensor, ...]:
-        return tuple(_min_plus_backward(gradient, a, b, c, result))
+        return tuple(_semiring_product_backward(gradient, a, b, c, result, semiring))
 
 
 class _Product(Operation):
     """As _Solve."""
 
-    forward = staticmethod(_min_plus)
+    forward = staticmethod(_semiring_product)
     setup_context = staticmethod(_save_product)
     backward = staticmethod(_gradients_of_product)
 
 
-@_min_plus.register_vmap
-def _(info: Any, in_dims: Any, a: Tensor, b: Tensor, c: Tensor | None) -> tuple[Tensor, int]:
+@_semiring_product.register_vmap
+def _(
+    info: Any,
+    in_dims: Any,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None,
+    semiring: str,
+    arguments: bool,
+    check: bool,
+) -> tuple[Any, Any]:
     operands = [
-        _as_batch(info, tensor, dim, 2) for tensor, dim in zip((a, b, c), in_dims, strict=True)
+        _as_batch(info, tensor, dim, 2) for tensor, dim in zip((a, b, c), in_dims[:3], strict=True)
     ]
-    result = torch.ops.tri_apsp.min_plus(*operands)
-    return _of_samples(info, result, a, in_dims[0]), 0
+    result, chosen = torch.ops.tri_apsp.semiring_product(*operands, semiring, arguments, check)
+    found = (
+        _of_samples(info, chosen, a, in_dims[0])
+        if arguments
+        else chosen.new_empty((info.batch_size, 0))
+    )
+    return (_of_samples(info, result, a, in_dims[0]), found), (0, 0)
 
 
-@_min_plus_backward.register_vmap
+@_semiring_product_backward.register_vmap
 def _(
     info: Any,
     in_dims: Any,
@@ -384,12 +414,13 @@ def _(
     b: Tensor,
     c: Tensor | None,
     result: Tensor,
+    semiring: str,
 ) -> tuple[list[Tensor], list[int]]:
     tensors = (gradient, a, b, c, result)
     operands = [
-        _as_batch(info, tensor, dim, 2) for tensor, dim in zip(tensors, in_dims, strict=True)
+        _as_batch(info, tensor, dim, 2) for tensor, dim in zip(tensors, in_dims[:5], strict=True)
     ]
-    found = torch.ops.tri_apsp.min_plus_backward(*operands)
+    found = torch.ops.tri_apsp.semiring_product_backward(*operands, semiring)
     return [_of_samples(info, x, a, in_dims[1]) for x in found], [0] * len(found)
 
 

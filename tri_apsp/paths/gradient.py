@@ -10,7 +10,7 @@ from tri_apsp.device import current, is_captured
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.memory import memory_for, memory_for_matrices
 from tri_apsp.paths.predecessors import find_predecessors_of_any_sign
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import MIN_PLUS, Semiring
 
 # Bytes for each value that an engine takes beside the result: sums of 64 bits, and on a GPU at most
 # 24 bytes of workspace.
@@ -79,44 +79,103 @@ def product_gradients(
     b: torch.Tensor,
     c: torch.Tensor | None,
     result: torch.Tensor,
+    semiring: Semiring = MIN_PLUS,
 ) -> list[torch.Tensor]:
-    """Return the gradients of `a`, `b` and, if it is given, `c` by that of their min-plus product.
+    """Return the gradients of `a`, `b` and, if it is given, `c` by that of their product over a
+    semiring.
 
     Args:
         gradient: of the shape of `result`.
-        a, b, c: the operands of min_plus, of a floating dtype.
+        a, b, c: the operands of the product, of a floating dtype.
         result: their product.
 
     Returns:
         The gradients, contiguous, each of the shape of its operand. That of an element belongs to
         `c` where the result equals it, else to the first term that the result equals, and to
-        nothing where the result is no_edge.
+        nothing where the result is zero of the semiring. Of a term it belongs to both values if
+        they are added; times the other value if they are multiplied; else to the value that the
+        term is, to that of `a` if both are.
     """
     left, right, initial, _ = check_operands(a, b, c)
     shape = (left.shape[0], left.shape[1], right.shape[2])
     gradient, product = gradient.reshape(shape).contiguous(), result.reshape(shape).contiguous()
-    depth, device, dtype = left.shape[2], left.device, left.dtype
-    name = engines.choose_unconfigured(device, dtype)
-    config = tuned.find(name, device, dtype)
-    # Without negative values, a GPU has less to do for each term; the host blocks until their sign
-    # is computed.
-    by_sign = dtype == torch.float32 and device.type != "cpu" and not is_captured(device)
-    nonnegative = by_sign and all(
-        found.lowest >= 0 for found in engines.type_of(name).value_ranges([left, right], None)
-    )
-    engine = engines.make(MatrixSpec(depth, dtype, device, nonnegative), config)
+    depth, device = left.shape[2], left.device
     size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
     with (
         memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"),
         current(device),
     ):
-        chosen = engine.argmin(left.contiguous(), right.contiguous(), product)
+        engine, chosen = _chosen_terms(left, right, initial, product, semiring)
         of_c = list[torch.Tensor]()
         if initial is not None:
-            from_c = (product == initial) & (initial != no_edge(dtype))
+            from_c = (product == initial) & (initial != semiring.zero(product.dtype))
             of_c.append(torch.where(from_c, gradient, 0).reshape(result.shape))
-            chosen = chosen.masked_fill(from_c, -1)
         if not product.numel() or not depth:
             return [torch.zeros_like(a), torch.zeros_like(b), *of_c]
-        of_a, of_b = engine.factor_gradients(gradient, chosen, depth)
+        if semiring.operation == "plus":
+            of_a, of_b = engine.factor_gradients(gradient, chosen, depth)
+        else:
+            place = chosen.clamp(min=0).long()
+            x, y = left.gather(2, place), right.gather(1, place)
+            if semiring.operation == "times":
+                to_a, to_b = gradient * y, gradient * x
+            else:
+                of_x = x <= y if semiring.is_reversed else x >= y
+                to_a, to_b = torch.where(of_x, gradient, 0), torch.where(of_x, 0, gradient)
+            of_a, _ = engine.factor_gradients(to_a, chosen, depth)
+            _, of_b = engine.factor_gradients(to_b, chosen, depth)
     return [of_a.reshape(a.shape), of_b.reshape(b.shape), *of_c]
+
+
+def chosen_terms(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    result: torch.Tensor,
+    semiring: Semiring,
+) -> torch.Tensor:
+    """Return the first k whose term gave each value of a product, of int32 of its shape; -1 where
+    `c` did, or where it is zero of the semiring.
+    """
+    left, right, initial, _ = check_operands(a, b, c)
+    product = result.reshape(left.shape[0], left.shape[1], right.shape[2]).contiguous()
+    size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
+    remedy = "multiply fewer rows at a time"
+    with memory_for("the terms of a product", size, left.device, remedy), current(left.device):
+        _, chosen = _chosen_terms(left, right, initial, product, semiring)
+    return chosen.reshape(result.shape)
+
+
+def _chosen_terms(
+    left: torch.Tensor,
+    right: torch.Tensor,
+    initial: torch.Tensor | None,
+    product: torch.Tensor,
+    semiring: Semiring,
+) -> tuple[Engine, torch.Tensor]:
+    """Return the engine of the gradients of a product (batch, m, n), and what chosen_terms does."""
+    given, zero, depth = product.dtype, semiring.zero(product.dtype), left.shape[2]
+    a, b, c = semiring.encode(left), semiring.encode(right, is_right=True), semiring.encode(product)
+    if a.dtype == torch.int16:  # of which the kernels have no search
+        a, b, c = a.int(), b.int(), c.int()
+    dtype, device = a.dtype, a.device
+    name = engines.choose_unconfigured(device, dtype)
+    config = tuned.find(name, device, dtype)
+    # Without negative values, a GPU has less to do for each term; the host blocks until their sign
+    # is computed.
+    is_plus = semiring.operation == "plus"
+    by_sign = is_plus and dtype == torch.float32 and device.type != "cpu"
+    nonnegative = (
+        by_sign
+        and not is_captured(device)
+        and all(found.lowest >= 0 for found in engines.type_of(name).value_ranges([a, b], None))
+    )
+    spec = MatrixSpec(depth, dtype, device, nonnegative, operation=semiring.operation)
+    engine = engines.make(spec, config)
+    chosen = engine.argmin(a.contiguous(), b.contiguous(), c.contiguous())
+    none = product == zero
+    if initial is not None:
+        none |= product == initial
+    chosen.masked_fill_(none, -1)
+    # Gradients are added up in their own dtype.
+    return engines.make(spec._replace(dtype=given, operation="plus"), config), chosen

@@ -6,7 +6,7 @@ All sums are of float64, and in an order that depends on nothing but the operand
 
 import numpy as np
 
-from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.compilation import inner, kernel
 
 # Terms of a product that are compared together, and rows of B that stay in the cache.
 _TERMS, _BLOCK = 4, 64
@@ -83,14 +83,23 @@ def scatter_to_rows(out, values, columns):
                 out[i, columns[i, j]] += values[i, j]
 
 
+@inner
+def times(x, y, operation):
+    """Return x * y by one of min_plus.OPERATIONS."""
+    if len(operation) == 0:
+        return x + y
+    return max(x, y) if len(operation) == 1 else x * y
+
+
 @kernel
-def first_minimum(argmin, a, b, c):
-    """argmin[i, j] = the first k with a[i, k] + b[k, j] = c[i, j], which is not infinite; -1 if
-    there is none.
+def first_minimum(argmin, a, b, c, no_edge, operation):
+    """argmin[i, j] = the first k with a[i, k] * b[k, j] = c[i, j], which is less than no_edge; -1
+    if there is none.
 
     Args:
         argmin: [m, n] of int32.
         a, b, c: [m, depth], [depth, n], [m, n] of one dtype, with unit column strides.
+        operation: the times, *; see min_plus.OPERATIONS.
     """
     (m, n), depth = c.shape, b.shape[0]
     argmin[:] = -1
@@ -105,15 +114,15 @@ def first_minimum(argmin, a, b, c):
                 y0, y1, y2, y3 = b[k], b[k + 1], b[k + 2], b[k + 3]
                 for j in range(n):
                     best, value = found[j], least[j]
-                    best = k + 3 if x3 + y3[j] == value else best
-                    best = k + 2 if x2 + y2[j] == value else best
-                    best = k + 1 if x1 + y1[j] == value else best
-                    found[j] = k if x0 + y0[j] == value else best
+                    best = k + 3 if times(x3, y3[j], operation) == value else best
+                    best = k + 2 if times(x2, y2[j], operation) == value else best
+                    best = k + 1 if times(x1, y1[j], operation) == value else best
+                    found[j] = k if times(x0, y0[j], operation) == value else best
             for k in range(rest - 1, first - 1, -1):
                 x, y = a[i, k], b[k]
                 for j in range(n):
-                    found[j] = k if x + y[j] == least[j] else found[j]
+                    found[j] = k if times(x, y[j], operation) == least[j] else found[j]
     for i in range(m):
         for j in range(n):
-            if c[i, j] == np.inf:
+            if c[i, j] >= no_edge:
                 argmin[i, j] = -1

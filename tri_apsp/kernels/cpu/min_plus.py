@@ -2,7 +2,7 @@
 block.
 
 The product is the classical matrix-multiplication nest (Goto and van de Geijn, 2008) with (min, +)
-inside:
+inside, or with the greater of two values, or their product, in place of the sum (OPERATIONS):
 
     for each slice of BLOCK_K values of k:               # packed B stays in the L2 or L3 cache
         pack b[k, :] into panels of TILE_N columns       # [panels, BLOCK_K, TILE_N], contiguous
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import from_dtype, typeof, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -34,14 +34,20 @@ from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addr
 TILE_M = 6
 
 
+OPERATIONS = {"plus": (), "max": (0,), "times": (0, 0)}
+"""The operations of tri_apsp.semirings as constants: Numba knows the length of a tuple when it
+compiles.
+"""
+
+
 def tile_n(dtype: np.dtype[Any]) -> int:
     """Return the columns of a register tile: VECTORS vectors of `dtype`."""
     return VECTORS * VECTOR_BYTES // dtype.itemsize
 
 
 @intrinsic(prefer_literal=True)
-def _update_tile(typing_context, c, a, b, floor, nonnegative):
-    """c = max(min(c, min over k of a[k, :] + b[k, :]), floor) for one tile.
+def _update_tile(typing_context, c, a, b, floor, nonnegative, operation):
+    """c = max(min(c, min over k of a[k, :] * b[k, :]), floor) for one tile.
 
     Args:
         c: [TILE_M, TILE_N] with unit column stride.
@@ -49,7 +55,9 @@ def _update_tile(typing_context, c, a, b, floor, nonnegative):
         nonnegative: a constant; True compares floats as integers, which gives non-negative floats
             the same order: 82 instead of 52 G/s on two cores of an EPYC 9004, where the minimum and
             the sum of floats seem to share execution ports.
+        operation: the times, *; see OPERATIONS.
     """
+    counts = {name: len(items) for name, items in OPERATIONS.items()}
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code, index = VectorCode(context, builder, floor), ir.IntType(64)
@@ -62,6 +70,11 @@ def _update_tile(typing_context, c, a, b, floor, nonnegative):
             x, y = builder.bitcast(x, bits), builder.bitcast(y, bits)
             least = builder.select(builder.icmp_signed("<", x, y), x, y)
             return builder.bitcast(least, code.type)
+
+        def times(x: Any, y: Any) -> Any:
+            if operation.count == counts["max"]:
+                return builder.select(code.less(x, y), y, x)
+            return code.multiply(x, y) if operation.count == counts["times"] else code.add(x, y)
 
         def constant(value: int) -> Any:
             return ir.Constant(index, value)
@@ -91,7 +104,7 @@ def _update_tile(typing_context, c, a, b, floor, nonnegative):
                 value = builder.load(builder.inttoptr(address, code.type.element.as_pointer()))
                 a_tile = code.broadcast(value)
                 for item in range(VECTORS):
-                    total = code.add(a_tile, b_tile[item])
+                    total = times(a_tile, b_tile[item])
                     builder.store(smaller(total, builder.load(acc[row, item])), acc[row, item])
         # Epilogue: no value below the floor.
         least = code.broadcast(args[3])
@@ -100,12 +113,12 @@ def _update_tile(typing_context, c, a, b, floor, nonnegative):
             code.store(builder.select(code.less(least, value), value, least), c_at(*place))
         return context.get_dummy_value()
 
-    return types.void(c, a, b, floor, nonnegative), emit
+    return types.void(c, a, b, floor, nonnegative, operation), emit
 
 
-def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):
+def _product(c, a, b, no_edge, floor, nonnegative, operation, width, block_m, block_k):
     """c = max(min(c, a b), floor) for c [m, n], a [m, k], b [k, n], with unit column strides;
-    `width` is TILE_N.
+    `operation` is one of OPERATIONS, `width` is TILE_N.
 
     What is missing of a last panel is filled with no_edge. `c` may be `b` if k <= block_k, and may
     be `a` if also n <= k: each is then packed before c is written.
@@ -151,18 +164,18 @@ def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):
                             for j in range(wide):
                                 tile[i, j] = c[i0 + i, j0 + j]
                     if nonnegative:
-                        _update_tile(tile, a_packed[p], b_packed[q], floor, True)
+                        _update_tile(tile, a_packed[p], b_packed[q], floor, True, operation)
                     else:
-                        _update_tile(tile, a_packed[p], b_packed[q], floor, False)
+                        _update_tile(tile, a_packed[p], b_packed[q], floor, False, operation)
                     if tall < TILE_M or wide < width:
                         for i in range(tall):
                             for j in range(wide):
                                 c[i0 + i, j0 + j] = tile[i, j]
 
 
-def _closure(d, no_edge, floor, width):
-    """d = d* for one small block d [n, n], by Floyd-Warshall on a copy padded with no_edge; `width`
-    is TILE_N.
+def _closure(d, no_edge, floor, operation, width):
+    """d = d* for one small block d [n, n], by Floyd-Warshall on a copy padded with no_edge;
+    `operation` is one of OPERATIONS, `width` is TILE_N.
     """
     n = d.shape[0]
     rows, columns = (n + TILE_M - 1) // TILE_M * TILE_M, (n + width - 1) // width * width
@@ -187,6 +200,7 @@ def _closure(d, no_edge, floor, width):
                     row[:, j : j + width],
                     floor,
                     False,
+                    operation,
                 )
     for i in range(n):
         for j in range(n):
@@ -194,19 +208,20 @@ def _closure(d, no_edge, floor, width):
 
 
 @cache
-def product_kernel(dtype: np.dtype[Any]) -> Any:
-    """Return the compiled `_product` for a dtype; Numba compiles it once per machine, and keeps it
-    on disk.
+def product_kernel(dtype: np.dtype[Any], operation: tuple[int, ...]) -> Any:
+    """Return the compiled `_product` for a dtype and one of OPERATIONS; Numba compiles it once per
+    machine, and keeps it on disk.
     """
     value, block = from_dtype(dtype), types.Array(from_dtype(dtype), 2, "A")
+    sizes = types.intp, types.intp, types.intp
     signature = types.void(
-        block, block, block, value, value, types.boolean, types.intp, types.intp, types.intp
+        block, block, block, value, value, types.boolean, typeof(operation), *sizes
     )
     return kernel(_product, signature)
 
 
 @cache
-def closure_kernel(dtype: np.dtype[Any]) -> Any:
-    """Return the compiled `_closure` for a dtype."""
+def closure_kernel(dtype: np.dtype[Any], operation: tuple[int, ...]) -> Any:
+    """Return the compiled `_closure` for a dtype and one of OPERATIONS."""
     value, block = from_dtype(dtype), types.Array(from_dtype(dtype), 2, "A")
-    return kernel(_closure, types.void(block, value, value, types.intp))
+    return kernel(_closure, types.void(block, value, value, typeof(operation), types.intp))

@@ -17,7 +17,7 @@ would take 50% more instructions.
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon, wait_group
 from tri_apsp.kernels.nvidia.product import locate_slices, start_copies, tile_of_program
-from tri_apsp.kernels.nvidia.tiles import rank_k_update
+from tri_apsp.kernels.nvidia.tiles import rank_k_update, times
 
 
 @gluon.jit
@@ -155,8 +155,9 @@ def _argmin_kernel(
         valid = inside & (k < depth)
         a = gl.load(a_ptr + (offs_m * stride_am + k), mask=valid, other=NO_EDGE)
         b = gl.load(b_ptr + (k.to(gl.int64) * n + offs_n), mask=valid, other=NO_EDGE)
-        found = gl.where(valid & (a + b < least), k, found)
-        least = gl.minimum(least, a + b)
+        term = times(a, b, STRATEGY)
+        found = gl.where(valid & (term < least), k, found)
+        least = gl.minimum(least, term)
     # Epilogue.
     argmin_ptr += (pid_b * m + start_m) * n + start_n
     gl.store(argmin_ptr + (offs_m * n + offs_n), found, mask=inside)

@@ -268,6 +268,7 @@ def _accumulate_int16x2(
     BLOCK_N: gl.constexpr,
     BLOCK_K: gl.constexpr,
     NUM_STAGES: gl.constexpr,
+    STRATEGY: gl.constexpr,
     LAYOUTS: gl.constexpr,
 ):
     """Return A B [BLOCK_M, BLOCK_N] of one tile of int16, which is computed as words [BLOCK_M,
@@ -298,7 +299,7 @@ def _accumulate_int16x2(
         # All threads have stored the slices of this step, and read those of the step before.
         barrier()
         b_words = b_smem.index(step % NUM_STAGES).reinterpret(gl.int32, WORDS, SHARED)
-        acc = rank_k_update(acc, a_smem.index(step % NUM_STAGES), b_words, BLOCK_K, ACC, "int16x2")
+        acc = rank_k_update(acc, a_smem.index(step % NUM_STAGES), b_words, BLOCK_K, ACC, STRATEGY)
         a_smem.index((step + 1) % NUM_STAGES).store(broadcast_int16x2(a_tile))
         b_smem.index((step + 1) % NUM_STAGES).store(b_tile)
     # A last slice that k cuts short.
@@ -312,7 +313,7 @@ def _accumulate_int16x2(
         b_smem.index(0).store(b_tile)
         barrier()
         b_words = b_smem.index(0).reinterpret(gl.int32, WORDS, SHARED)
-        acc = rank_k_update(acc, a_smem.index(0), b_words, BLOCK_K, ACC, "int16x2")
+        acc = rank_k_update(acc, a_smem.index(0), b_words, BLOCK_K, ACC, STRATEGY)
     return unpack_int16x2(acc)  # [BLOCK_M, BLOCK_N]
 
 
@@ -429,7 +430,7 @@ def _product_kernel(
     BLOCK_K: gl.constexpr,
     GROUP_M: gl.constexpr,  # see tile_of_program
     NUM_STAGES: gl.constexpr,
-    STRATEGY: gl.constexpr,  # how to add and take the minimum: see tiles.py
+    STRATEGY: gl.constexpr,  # how to multiply and take the minimum: see tiles.py
     LAYOUTS: gl.constexpr,  # ProductLayouts
     NEEDED_TILE: gl.constexpr,  # None: every tile is needed; else there is one product
 ):
@@ -494,7 +495,7 @@ def _product_kernel(
     )
 
     # Main loop: acc [BLOCK_M, BLOCK_N] = A B over this part of k.
-    if STRATEGY == "int16x2":
+    if STRATEGY == "int16x2" or STRATEGY == "max_int16x2":
         acc = _accumulate_int16x2(
             a_ptr,
             b_ptr,
@@ -506,6 +507,7 @@ def _product_kernel(
             BLOCK_N,
             BLOCK_K,
             NUM_STAGES,
+            STRATEGY,
             LAYOUTS,
         )
     else:

@@ -33,7 +33,7 @@ from typing import Any
 from tri_apsp.kernels.nvidia.extremes import ExtremesConstants, extremes_row, store_extremes
 from tri_apsp.kernels.nvidia.gluon_names import PROPAGATE_NAN, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
-from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
+from tri_apsp.kernels.nvidia.tiles import accumulate, accumulate_two, clamp
 
 
 @dataclass(frozen=True)
@@ -252,9 +252,11 @@ def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, SMALL: gl.co
             of_row1 = value_across(column, buffer, k, place, 0, SMALL)
             of_column1 = value_across(column1, buffer, k, place, 1, SMALL)
             # Row and column k + 1 with walks through k; then all of X with walks through both.
-            row1 = clamp(add_min(row1, of_row1, row, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
-            column1 = clamp(add_min(column1, column, of_column1, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
-            x = clamp(add_min_two(x, column, row, column1, row1, STRATEGY), FLOOR, STRATEGY)
+            row1 = clamp(accumulate(row1, of_row1, row, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
+            column1 = clamp(
+                accumulate(column1, column, of_column1, STRATEGY), FLOOR_OF_SUMS, STRATEGY
+            )
+            x = clamp(accumulate_two(x, column, row, column1, row1, STRATEGY), FLOOR, STRATEGY)
     return x
 
 

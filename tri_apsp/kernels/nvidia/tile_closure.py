@@ -29,7 +29,7 @@ from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2, unpack_int16x2
-from tri_apsp.kernels.nvidia.tiles import add_min, clamp, rank_k_update, split_columns
+from tri_apsp.kernels.nvidia.tiles import accumulate, clamp, rank_k_update, split_columns
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ def _eliminate(
         four = broadcast_int16x2(unpack_int16x2(x_row))
     to_k = split_columns(four, gl.SliceLayout(1, four.type.layout))[k]
     to_k = gl.convert_layout(to_k, x_row.type.layout, assert_trivial=True)
-    x_row = clamp(add_min(x_row, to_k, x_pivot, STRATEGY), FLOOR, STRATEGY)
+    x_row = clamp(accumulate(x_row, to_k, x_pivot, STRATEGY), FLOOR, STRATEGY)
     to_k = gl.convert_layout(to_k, STRIP, assert_trivial=True)
-    return x_row, clamp(add_min(s_row, to_k, s_pivot, STRATEGY), FLOOR, STRATEGY)
+    return x_row, clamp(accumulate(s_row, to_k, s_pivot, STRATEGY), FLOOR, STRATEGY)
 
 
 @gluon.jit

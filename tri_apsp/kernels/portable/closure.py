@@ -15,8 +15,9 @@ def _closure_kernel(
     NO_EDGE: tl.constexpr,
     FLOOR: tl.constexpr,
     BLOCK: tl.constexpr,
+    OPERATION: tl.constexpr,
 ):
-    """Floyd-Warshall on D [n, n], n <= BLOCK: for each k, D <- max(min(D, D[:, k] + D[k, :]),
+    """Floyd-Warshall on D [n, n], n <= BLOCK: for each k, D <- max(min(D, D[:, k] * D[k, :]),
     FLOOR).
 
     The block stays in registers. Row and column k are extracted by a minimum over a tile that is
@@ -34,6 +35,6 @@ def _closure_kernel(
     for k in range(n):
         row = tl.min(tl.where((offs == k)[:, None], acc, no_edge), axis=0)  # [BLOCK]
         column = tl.min(tl.where((offs == k)[None, :], acc, no_edge), axis=1)  # [BLOCK]
-        acc = tl.maximum(rank_1_update(acc, column, row), FLOOR)
+        acc = tl.maximum(rank_1_update(acc, column, row, OPERATION), FLOOR)
     # Epilogue.
     tl.store(d_ptrs, acc.to(d_tile.dtype), mask=mask)

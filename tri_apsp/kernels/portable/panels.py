@@ -25,6 +25,7 @@ def _panels_kernel(
     BLOCK: tl.constexpr,
     BLOCK_K: tl.constexpr,
     PANEL: tl.constexpr,
+    OPERATION: tl.constexpr,
 ):
     """Update one strip: PANEL columns of the row panel, or PANEL rows of the column panel, which no
     other program reads.
@@ -53,6 +54,7 @@ def _panels_kernel(
             FLOOR,
             BLOCK_K,
             True,
+            OPERATION,
         )
     else:  # strip [PANEL, BLOCK]: C <- C D
         panel_ptr = column_ptr + offset
@@ -68,4 +70,5 @@ def _panels_kernel(
             FLOOR,
             BLOCK_K,
             True,
+            OPERATION,
         )

@@ -50,6 +50,7 @@ def _product_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    OPERATION: tl.constexpr,  # of the semiring: see tiles.py
 ):
     """C <- max(min(C, A B), FLOOR) for both products and each graph of the batch; a program owns
     one tile of one C.
@@ -95,4 +96,5 @@ def _product_kernel(
         FLOOR,
         BLOCK_K,
         False,
+        OPERATION,
     )

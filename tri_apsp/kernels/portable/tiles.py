@@ -3,7 +3,7 @@
     acc = C tile                                           # [BLOCK_M, BLOCK_N], in registers
     for each BLOCK_K of k:
         a_tile = A[tile rows, k : k + BLOCK_K]             # [BLOCK_M, BLOCK_K], one load
-        for each k: acc = min(acc, a_tile[:, k] + B[k, tile columns])
+        for each k: acc = min(acc, a_tile[:, k] * B[k, tile columns])
     C tile = max(acc, FLOOR)
 
 Splitting a_tile into its columns takes one trip through shared memory per BLOCK_K values of k.
@@ -45,11 +45,24 @@ def widen(values):
 
 
 @triton.jit
-def rank_1_update(acc, a, b):
-    """Return min(acc, a + b) for acc [BLOCK_M, BLOCK_N], a column a [BLOCK_M] and a row b
-    [BLOCK_N].
+def times(a, b, OPERATION: tl.constexpr):
+    """Return what a semiring of tri_apsp.semirings takes the minimum of: the sum of a column a
+    [BLOCK_M, 1] and a row b [1, BLOCK_N], the greater of them, or their product.
     """
-    total = widen(a)[:, None] + widen(b)[None, :]
+    if OPERATION == "max":
+        return tl.maximum(a, b)
+    elif OPERATION == "times":
+        return a * b
+    else:
+        return a + b
+
+
+@triton.jit
+def rank_1_update(acc, a, b, OPERATION: tl.constexpr = "plus"):
+    """Return min(acc, a * b) for acc [BLOCK_M, BLOCK_N], a column a [BLOCK_M] and a row b
+    [BLOCK_N]; * is that of `times`.
+    """
+    total = times(widen(a)[:, None], widen(b)[None, :], OPERATION)
     if acc.dtype == tl.float64:
         # No GPU has a float64 minimum; tl.minimum would spend three more instructions on NaN, which
         # does not occur.
@@ -68,6 +81,7 @@ def _rank_k_update(
     FIRST: tl.constexpr,
     STEP: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    OPERATION: tl.constexpr,
 ):
     """Return min(acc, a_tile B) for a_tile [BLOCK_M, BLOCK_K], whose column x belongs to k = FIRST
     + STEP * x.
@@ -79,12 +93,14 @@ def _rank_k_update(
     if BLOCK_K == 1:
         # [BLOCK_N]; columns past n are computed but never stored.
         b = tl.load(b_ptrs + FIRST * stride_bk, mask=mask_n)
-        return rank_1_update(acc, tl.reshape(a_tile, [a_tile.shape[0]]), b)
+        return rank_1_update(acc, tl.reshape(a_tile, [a_tile.shape[0]]), b, OPERATION)
     else:
         even, odd = tl.split(tl.reshape(a_tile, [a_tile.shape[0], BLOCK_K // 2, 2]))
-        acc = _rank_k_update(acc, even, b_ptrs, stride_bk, mask_n, FIRST, STEP * 2, BLOCK_K // 2)
+        acc = _rank_k_update(
+            acc, even, b_ptrs, stride_bk, mask_n, FIRST, STEP * 2, BLOCK_K // 2, OPERATION
+        )
         return _rank_k_update(
-            acc, odd, b_ptrs, stride_bk, mask_n, FIRST + STEP, STEP * 2, BLOCK_K // 2
+            acc, odd, b_ptrs, stride_bk, mask_n, FIRST + STEP, STEP * 2, BLOCK_K // 2, OPERATION
         )
 
 
@@ -100,6 +116,7 @@ def update_tile(
     FLOOR: tl.constexpr,
     BLOCK_K: tl.constexpr,
     IN_PLACE: tl.constexpr,
+    OPERATION: tl.constexpr,
 ):
     """C tile <- max(min(C tile, A B), FLOOR), where C counts as all NO_EDGE if it is fresh.
 
@@ -126,12 +143,13 @@ def update_tile(
     c_tile = tl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
     acc = widen(c_tile)  # [BLOCK_M, BLOCK_N]
     for _ in range(k // BLOCK_K):
-        acc = _rank_k_update(acc, tl.load(a_ptrs), b_ptrs, stride_bk, mask_n, 0, 1, BLOCK_K)
+        a_tile = tl.load(a_ptrs)
+        acc = _rank_k_update(acc, a_tile, b_ptrs, stride_bk, mask_n, 0, 1, BLOCK_K, OPERATION)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K * stride_bk
     a_rows += k // BLOCK_K * BLOCK_K
     for _ in range(k % BLOCK_K):
-        acc = rank_1_update(acc, tl.load(a_rows), tl.load(b_ptrs, mask=mask_n))
+        acc = rank_1_update(acc, tl.load(a_rows), tl.load(b_ptrs, mask=mask_n), OPERATION)
         a_rows += 1
         b_ptrs += stride_bk
 

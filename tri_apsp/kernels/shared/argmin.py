@@ -1,9 +1,11 @@
-"""Which term of a min-plus product is the minimum, in plain Triton: C is known, and the kernel
-searches for the first term that equals it. nvidia/argmin.py needs no C.
+"""Which term of a product over a semiring is the minimum, in plain Triton: C is known, and the
+kernel searches for the first term that equals it. nvidia/argmin.py needs no C.
 """
 
 import triton
 import triton.language as tl
+
+from tri_apsp.kernels.portable.tiles import times
 
 
 @triton.jit
@@ -18,9 +20,11 @@ def _argmin_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    NO_EDGE: tl.constexpr,
+    OPERATION: tl.constexpr,  # of the semiring: see portable/tiles.py
 ):
-    """argmin[i, j] = the first k with A[i, k] + B[k, j] = C[i, j], which is not infinite; -1 if
-    there is none.
+    """argmin[i, j] = the first k with A[i, k] * B[k, j] = C[i, j], which is less than NO_EDGE; -1
+    if there is none.
     """
     # Program id to graph and tile.
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
@@ -44,6 +48,7 @@ def _argmin_kernel(
             a = tl.load(a_ptr + offs_k * m + offs_m, mask=mask_m, other=0)
             b = tl.load(b_ptr + offs_k * n + offs_n, mask=mask_n, other=0)
             # Past the first k, that one is compared again, which changes nothing.
-            found = tl.where(a[:, None] + b[None, :] == c_tile, tl.maximum(k, 0), found)
-    found = tl.where(c_tile < float("inf"), found, -1)
+            term = times(a[:, None], b[None, :], OPERATION)
+            found = tl.where(term == c_tile, tl.maximum(k, 0), found)
+    found = tl.where(c_tile < NO_EDGE, found, -1)
     tl.store(argmin_ptr + offs_c, found, mask=mask_c)
