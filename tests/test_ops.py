@@ -381,7 +381,8 @@ class TestOperations:
 
     def test_others(self, device: str) -> None:
         a, b, c = (random_weights(2, 4, 4, device=device).requires_grad_() for _ in range(3))
-        library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, c))
+        arguments = (a, b, c, "max_min", True, True)
+        library.opcheck(torch.ops.tri_apsp.semiring_product.default, arguments)
         library.opcheck(torch.ops.tri_apsp.reachability.default, (a[0].detach() < 0.5,))
 
     def test_gradients(self, device: str) -> None:
@@ -391,8 +392,8 @@ class TestOperations:
             arguments = (weights, weights, result.distances, None, predecessors, True)
             library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
         product = tri_apsp.min_plus(weights, weights)
-        arguments = (weights, weights, weights, None, product)
-        library.opcheck(torch.ops.tri_apsp.min_plus_backward.default, arguments)
+        of_product = (weights, weights, weights, None, product, "min_plus")
+        library.opcheck(torch.ops.tri_apsp.semiring_product_backward.default, of_product)
 
 
 @CPU_OR_GPU

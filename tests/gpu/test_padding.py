@@ -36,22 +36,22 @@ def test_graphs_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPa
 def test_operands_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.gpu.padding._MIN_PRODUCT", 20 * 30 * 40)
     a, b, c = torch.rand(2, 20, 30), torch.rand(2, 30, 40), torch.rand(2, 20, 40)
-    padded = pad_operands(a, b, c)
+    padded = pad_operands(a, b, c, torch.inf)
     assert padded is not None
     shapes = ((2, 20, 32), (2, 32, 48), (2, 20, 48))
     for whole, part, shape in zip(padded, (a, b, c), shapes, strict=True):
         assert whole.shape == shape
         assert torch.equal(whole[:, : part.shape[1], : part.shape[2]], part)
         assert whole.isinf().sum() == whole.numel() - part.numel()
-    assert pad_operands(a[:, :19], b, c[:, :19]) is None, "too small"
+    assert pad_operands(a[:, :19], b, c[:, :19], 0) is None, "too small"
     aligned_a, aligned_b = torch.rand(2, 20, 32), torch.rand(2, 32, 48)
-    assert pad_operands(aligned_a, aligned_b, None) is None, "aligned already"
+    assert pad_operands(aligned_a, aligned_b, None, 0) is None, "aligned already"
     offset = torch.rand(2 * 20 * 32 + 1)[1:].view(2, 20, 32)
     strided = torch.rand(2, 20, 64)[:, :, ::2]
     for unaligned in (offset, strided):
-        assert pad_operands(unaligned, aligned_b, None) is not None
+        assert pad_operands(unaligned, aligned_b, None, 0) is not None
     monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
-    assert pad_operands(a, b, c) is None
+    assert pad_operands(a, b, c, 0) is None
 
 
 class PaddingEngine(CpuEngine):
