@@ -23,7 +23,6 @@ from tri_apsp.elimination.restricted import RestrictedGraph, restricted
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import EdgeList
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
-from tri_apsp.paths.gradient import chosen_terms
 from tri_apsp.plan import Checkpoint, NegativeCycles, Options, Plan
 from tri_apsp.request import BlockRows, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
@@ -750,10 +749,8 @@ def semiring_product(
 
         found = ops.semiring_product(a, b, c, over.name, arguments=return_arguments, check=check)
         return found if return_arguments else found[0]
-    result = product(a, b, c, over, check=check)
-    if not return_arguments:
-        return result
-    return result, chosen_terms(a, b, c, result, over).long()
+    result, chosen = product(a, b, c, over, arguments=return_arguments, check=check)
+    return result if chosen is None else (result, chosen)
 
 
 def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> torch.Tensor:

@@ -35,7 +35,10 @@ def check_argmin(made: Engine, dtype: torch.dtype, shape: tuple[int, int, int, i
     c = sums.amin(2)
     expected = (sums == c[:, :, None]).int().argmax(2).int()
     expected[c == float("inf")] = -1
-    assert torch.equal(made.argmin(a, b, c), expected)
+    for known in (c, None):
+        product, found = made.argmin(a, b, known)
+        assert torch.equal(product, c)
+        assert torch.equal(found, expected)
 
 
 class SumsContract:

@@ -1,5 +1,5 @@
-"""The kernel that finds the terms of a product, run on NumPy arrays: indices, masks, and the first
-of several equal terms.
+"""The kernel that finds the slices of a product, run on NumPy arrays: indices, masks, and the first
+of several with equal terms.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ CONSTANTS = {
 @pytest.mark.parametrize(
     ("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "int16x2"], ids=str
 )
-def test_terms(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
+def test_slices(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     """Two graphs with missing values; an element may have no term."""
     m, n, k = shape
     rng, missing = np.random.default_rng(m), no_edge(dtype)
@@ -44,11 +44,11 @@ def test_terms(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -
     expected = np.full(c.shape, -1)
     for place in np.argwhere((sums == c[:, :, None]) & (sums < missing))[::-1]:
         expected[place[0], place[1], place[3]] = place[2]
-    found = np.full(c.shape, -7, np.int32)
+    found, product = np.full(c.shape, -7, np.int32), np.full(c.shape, -7, a.dtype)
     tiles = 2 * -(-m // 16) * -(-n // 32)
     pointers = [
         Pointer(array, (*(s // array.itemsize for s in array.strides[:2]), 1))
-        for array in (found, a, b)
+        for array in (product, found, a, b)
     ]
     launch(
         kernel, (tiles, 1), *pointers, m, n, k, k, STRATEGY=strategy, NO_EDGE=missing, **CONSTANTS
@@ -56,5 +56,6 @@ def test_terms(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -
     reached = (
         c < missing
     )  # elsewhere a missing value and a negative one may be taken for a term of integers
-    np.testing.assert_array_equal(np.where(reached, found, -1), expected)
-    assert (found[~reached] >= -1).all()
+    np.testing.assert_array_equal(found[reached], expected[reached] // CONSTANTS["BLOCK_K"])
+    np.testing.assert_array_equal(product[reached], c[reached])
+    assert (found[~reached] >= 0).all()

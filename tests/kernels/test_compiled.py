@@ -158,6 +158,15 @@ MOST = {
     "i64": 6.73,
     "nonnegative 80": 2.26,
     "nonnegative 100": 1.74,
+    "max_int32": 1.74,
+    "max_int32 80": 2.24,
+    "max_int32 100": 1.74,
+    "max_int16x2": 0.83,
+    "max_i64": 8.8,
+    "times": 1.74,
+    "times 80": 2.24,
+    "times 100": 1.74,
+    "times_fp64": 4.8,
     "nonnegative small": 1.92,  # fewer pairs share moves, loads from shared memory and copies
 }
 USEFUL = {
@@ -168,6 +177,13 @@ USEFUL = {
     "fp64": ("DADD", 1),
     "i64": ("ISETP", 0.5),
     "nonnegative 80": ("IMNMX", 1),
+    "max_int32": ("VIMNMX3", 2),
+    "max_int32 80": ("IMNMX", 0.5),
+    "max_int16x2": ("VIMNMX3", 4),
+    "max_i64": ("ISETP", 0.25),
+    "times": ("VIMNMX3", 2),
+    "times 80": ("IMNMX", 1),
+    "times_fp64": ("DMUL", 1),
 }
 """The instruction that takes a minimum, or adds, and for how many pairs."""
 
@@ -176,9 +192,12 @@ USEFUL = {
 def _nvidia_product(case: Case, variant: Variant, compiled: Compiled) -> None:
     """An add and a min in two instructions, or fewer where the GPU has them; few others."""
     dtype, nonnegative, capability, field = case[:4]
+    operation = case[5] if len(case) > 5 else "plus"
     loop = compiled.main_loop()
     pairs = values_of(variant, "BLOCK_M", "BLOCK_N", "BLOCK_K")
-    name = strategy(dtype, nonnegative) if dtype.itemsize < 8 else TYPES[dtype]
+    name = strategy(dtype, nonnegative, operation)
+    if dtype.itemsize == 8:
+        name = TYPES[dtype] if operation == "plus" else f"{operation}_{TYPES[dtype]}"
     if field == "small_product":
         name += " small"
     elif capability != 90:
@@ -298,7 +317,7 @@ def _argmin_in_gluon(case: Case, variant: Variant, compiled: Compiled) -> None:
     """For each term a pair of add and min from registers, and of 16 terms one comparison and one
     selection.
     """
-    dtype, nonnegative, small, capability = case
+    dtype, nonnegative, small, capability = case[:4]
     loop = max(compiled.loops, key=lambda loop: loop["LDS"])
     assert loop["STL"] + loop["LDL"] <= 1, loop
     if (dtype, nonnegative, capability) == (torch.float32, True, 90):

@@ -65,7 +65,7 @@ from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
 from tri_apsp.kernels.shared import sparse as sparse_kernels
 from tri_apsp.kernels.shared import sweeps as sweep_kernels
-from tri_apsp.kernels.shared.argmin import _argmin_kernel
+from tri_apsp.kernels.shared.argmin import _argmin_kernel, _first_term_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
@@ -492,7 +492,13 @@ def nvidia_argmin(
 ) -> Variant:
     """The terms of a product; `small`: in tiles for a few; `more` are constants."""
     _, constants = argmin_constants(dtype, nonnegative, operation, small, (capability // 10, 0))
-    return _variant(_nvidia_argmin_kernel, dtype, capability, constants | more, argmin_ptr="*i32")
+    return _variant(_nvidia_argmin_kernel, dtype, capability, constants | more, slices_ptr="*i32")
+
+
+def first_term(dtype: torch.dtype, capability: int) -> Variant:
+    """The first term of a slice."""
+    constants = {"SLICE": 16, "BLOCK": 256, "NO_EDGE": no_edge(dtype), "OPERATION": "plus"}
+    return _variant(_first_term_kernel, dtype, capability, constants, argmin_ptr="*i32")
 
 
 LARGE_EXPONENTS = {"block_n": 256, "block_k": 512}
@@ -731,6 +737,7 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             *((dtypes[0], False, False, 90, name) for name, dtypes in OPERATIONS.items()),
         ],
     ),
+    "gradients first_term": (first_term, star(_FLOATS, CAPABILITIES)),
     "gradients check_terms": (check_terms, star([torch.float32, torch.int32], CAPABILITIES)),
     "gradients small_predecessors": (
         small_predecessors,

@@ -4,12 +4,13 @@ import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import check_operands
+from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense.exponents import by_exponents, product_threshold
 from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.memory import memory_for
-from tri_apsp.semirings import MIN_PLUS, Semiring, dtype_name, floor, no_edge
+from tri_apsp.semirings import MIN_PLUS, Semiring, dtype_name, floor, missing, no_edge
 from tri_apsp.value_checks import check_values, raise_out_of_range
 from tri_apsp.value_range import ValueRange
 
@@ -20,9 +21,12 @@ def product(
     c: torch.Tensor | None,
     semiring: Semiring = MIN_PLUS,
     *,
+    arguments: bool = False,
     check: bool = True,
-) -> torch.Tensor:
-    """Return the product over a semiring; see tri_apsp.semiring_product."""
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return the product over a semiring and, if they are wanted, its arguments; see
+    tri_apsp.semiring_product.
+    """
     left, right, initial, batched = check_operands(a, b, c)
     if semiring is not MIN_PLUS:
         check_operands_of(semiring, left.dtype)
@@ -46,18 +50,22 @@ def product(
     call = tuned.call_of(name, device, dtype, n=size, batch=batch, nonnegative=sign, product=True)
     config = tuned.config_for_call(call)
     remedy = "multiply fewer rows of `a` at a time, use a narrower dtype, or a larger device"
-    needed = batch * rows * columns * dtype.itemsize
+    needed = batch * rows * columns * (dtype.itemsize + 12 * arguments)
+    chosen: torch.Tensor | None = None
     with memory_for("a product", needed, device, remedy), current(device):
-        left, right, initial = engines.type_of(name).operands(left, right, initial, operation)
         spec = MatrixSpec(depth, dtype, device, nonnegative, operation=operation)
         engine = engines.make(spec, config)
-        if ranges is not None:
-            engine = by_exponents(engine, product_threshold(name, left, right, ranges))
-        if initial is None:
-            result = left.new_empty((batch, rows, right.shape[2]))
+        if arguments:
+            result, chosen = _with_arguments(left, right, initial, spec, config)
         else:
-            result = initial.clone(memory_format=torch.contiguous_format)
-        engine.product(Update(result, left, right, fresh=initial is None))
+            left, right, initial = engines.type_of(name).operands(left, right, initial, operation)
+            if ranges is not None:
+                engine = by_exponents(engine, product_threshold(name, left, right, ranges))
+            if initial is None:
+                result = left.new_empty((batch, rows, right.shape[2]))
+            else:
+                result = initial.clone(memory_format=torch.contiguous_format)
+            engine.product(Update(result, left, right, fresh=initial is None))
         if ranges is not None:
             try:
                 _verify(result, left, right, initial, engine, ranges)
@@ -73,7 +81,33 @@ def product(
             result.fill_(semiring.zero(given))
         if operation == "times" and check and bool(result.isinf().any()):
             raise_out_of_range(given, "a product is larger than the largest float")
-    return result if batched else result[0]
+        if chosen is not None:
+            chosen = chosen.long().masked_fill_(result == semiring.zero(given), -1)
+            chosen = chosen if batched else chosen[0]
+    return result if batched else result[0], chosen
+
+
+def _with_arguments(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    spec: MatrixSpec,
+    config: CompleteConfig,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the product of encoded operands, and its arguments; -1 where `c` is no more."""
+    if spec.dtype == torch.int16:  # of which the kernels have no search
+        left, right, spec = a.int(), b.int(), spec._replace(dtype=torch.int32)
+    else:
+        left, right = a, b
+    engine = engines.make(spec, tuned.find(config.engine, spec.device, spec.dtype))
+    wide, chosen = engine.argmin(left.contiguous(), right.contiguous())
+    result = wide
+    if wide.dtype != a.dtype:
+        result = wide.clamp(max=missing(a.dtype, spec.operation)).to(a.dtype)
+    if c is not None:
+        chosen.masked_fill_(c <= result, -1)
+        result = torch.minimum(c, result)
+    return result, chosen
 
 
 def check_operands_of(semiring: Semiring, dtype: torch.dtype) -> None:
@@ -186,7 +220,7 @@ def _restore_missing(
     result: torch.Tensor, beyond: float | torch.Tensor, c: torch.Tensor | None
 ) -> None:
     """Set every integer from `beyond` on, a sum that involves a missing edge, to no_edge or `c`."""
-    missing = result >= beyond
-    result.masked_fill_(missing, no_edge(result.dtype))
+    is_missing = result >= beyond
+    result.masked_fill_(is_missing, no_edge(result.dtype))
     if c is not None:
-        result.copy_(torch.where(missing, c, result))
+        result.copy_(torch.where(is_missing, c, result))

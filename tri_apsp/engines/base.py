@@ -356,12 +356,15 @@ class PathOperations(ABC):
         """
 
     @abstractmethod
-    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        """Return the first k with a[i, k] * b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c
-        is no_edge. The times, *, is the operation of the engine.
+    def argmin(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the product of (batch, m, depth) `a` and (batch, depth, n) `b`, and the first k
+        with a[i, k] * b[k, j] = c[i, j], (batch, m, n) of int32; -1 where that is no_edge. The
+        times, *, is the operation of the engine.
 
-        All are contiguous, of one dtype other than int16, and `c` is the product of (batch, m,
-        depth) `a` and (batch, depth, n) `b`. Where it is less, the result may be any term, or -1.
+        All are contiguous, and of one dtype other than int16. `c` is the product if it is known;
+        where it is less, the result may be any term, or -1.
 
         Cost: m * n * depth additions and comparisons.
         """
@@ -394,6 +397,12 @@ class Engine(BlockOperations, Staging, OneLaunch, PathOperations):
         self.spec = spec
         self.no_edge = missing(spec.dtype, spec.operation)
         self.floor = floor(spec.dtype, spec.operation)
+
+    def product_of(self, a: Block, b: Block) -> Block:
+        """Return A * B, contiguous."""
+        c = a.new_empty((*a.shape[:2], b.shape[2]))
+        self.product(Update(c, a, b, fresh=True))
+        return c
 
     def scratch(self, like: Block, rows: int, columns: int) -> Block:
         """Return an uninitialised block of the same batch, dtype and device."""

@@ -229,7 +229,10 @@ class CpuEngine(Engine):
         found = _to_columns(sums.reshape(batch, n, n), before, n, self._threads)
         return torch.from_numpy(found).to(gradient.dtype)
 
-    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    def argmin(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        c = self.product_of(a, b) if c is None else c
         found = np.empty(c.shape, np.int32)
         height = max(1, min(_GRADIENT_PART, c.shape[1] // (4 * self._threads)))
         left, right, product = a.numpy(), b.numpy(), c.numpy()
@@ -240,7 +243,7 @@ class CpuEngine(Engine):
             for part in (slice(first, first + height) for first in range(0, c.shape[1], height))
         ]
         run_tasks(first_minimum, tasks, product.size * a.shape[2], self._threads)
-        return torch.from_numpy(found)
+        return c, torch.from_numpy(found)
 
     def factor_gradients(
         self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int

@@ -37,6 +37,7 @@ from tri_apsp.kernels.nvidia.product import _product_kernel
 from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
+from tri_apsp.kernels.shared.argmin import _first_term_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.semirings import Operation
 from tri_apsp.value_range import PendingRanges, padding_of
@@ -68,6 +69,8 @@ _GRADIENT_MAX_VERTICES = 64
 _PRODUCT_MAX_VERTICES = {4: 1536, 8: 1024}
 # A search for terms with fewer tiles than this per multiprocessor uses smaller tiles.
 _ARGMIN_TILES_PER_UNIT = 2
+# Elements of a row whose first terms a program finds.
+_TERMS = 256
 # Pairs of vertices per program of the kernel that checks them.
 _PAIRS = 1024
 # The most programs per multiprocessor, of both kernels of small graphs.
@@ -286,14 +289,19 @@ class NvidiaEngine(TritonEngine):
         launch((count, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
         return result
 
-    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    def argmin(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         return self._argmin(a, b, self.spec.nonnegative)
 
-    def _argmin(self, a: torch.Tensor, b: torch.Tensor, nonnegative: bool) -> torch.Tensor:
+    def _argmin(
+        self, a: torch.Tensor, b: torch.Tensor, nonnegative: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         (batch, m, depth), n = a.shape, b.shape[2]
-        found = torch.empty((batch, m, n), dtype=torch.int32, device=a.device)
+        c = a.new_empty((batch, m, n))
+        found = torch.empty_like(c, dtype=torch.int32)
         if not found.numel():
-            return found
+            return c, found
         for small in (False, True):
             launch, tiles = _argmin_launcher(
                 a.dtype, nonnegative, self.spec.operation, small, self._device.capability
@@ -301,8 +309,18 @@ class NvidiaEngine(TritonEngine):
             count = tile_count([(m, n, depth)], tiles) * batch
             if count >= _ARGMIN_TILES_PER_UNIT * self._device.units:
                 break
-        launch((count, 1, 1), found, a, b, m, n, depth, depth)
-        return found
+        launch((count, 1, 1), c, found, a, b, m, n, depth, depth)
+        first = cached_launcher(
+            _first_term_kernel,
+            SLICE=tiles.block_k,
+            BLOCK=_TERMS,
+            NO_EDGE=self.no_edge,
+            OPERATION=self.spec.operation,
+            num_warps=4,
+        )
+        grid = batch * m * -(-n // _TERMS), 1, 1
+        first(grid, found, a, b.mT.contiguous(), m, n, depth)
+        return c, found
 
     def predecessors(
         self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
@@ -326,7 +344,7 @@ class NvidiaEngine(TritonEngine):
             edges.masked_fill_(padding_of(weights, self.spec.sizes)[:, :, None], self.no_edge)
         edges.diagonal(dim1=1, dim2=2).fill_(self.no_edge)
         # The sign of integers does not matter.
-        found = self._argmin(distances, edges, nonnegative=True)
+        _, found = self._argmin(distances, edges, nonnegative=True)
         failed = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
         launch = cached_launcher(

@@ -28,6 +28,7 @@ class TritonGradients(PathOperations):
 
     spec: MatrixSpec
     no_edge: float | int
+    product_of: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
     def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
         batch, n, _ = gradient.shape
@@ -51,7 +52,10 @@ class TritonGradients(PathOperations):
 
         return _summed(gradient, predecessors, [(batch, n, n)], add)[0]
 
-    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    def argmin(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        c = self.product_of(a, b) if c is None else c
         batch, m, n = c.shape
         found = torch.empty(c.shape, dtype=torch.int32, device=c.device)
         if found.numel():
@@ -60,7 +64,7 @@ class TritonGradients(PathOperations):
             cached_launcher(_argmin_kernel, **ARGMIN, NO_EDGE=self.no_edge, OPERATION=operation)(
                 (batch * tiles, 1, 1), found, a.mT.contiguous(), b.contiguous(), c, m, n, a.shape[2]
             )
-        return found
+        return c, found
 
     def factor_gradients(
         self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int

@@ -20,7 +20,7 @@ from tri_apsp.dispatch import has_functorch_wrapper, needs_operation, operation_
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed_graphs import solve_packed
 from tri_apsp.ops.refusals import Gradient, Operation, refuse_hidden_derivatives
-from tri_apsp.paths.gradient import chosen_terms, product_gradients, weights_gradient
+from tri_apsp.paths.gradient import product_gradients, weights_gradient
 from tri_apsp.plan import Options
 from tri_apsp.request import Request
 from tri_apsp.result import Result
@@ -313,11 +313,9 @@ def _semiring_product(
     a: Tensor, b: Tensor, c: Tensor | None, semiring: str, arguments: bool, check: bool
 ) -> tuple[Tensor, Tensor]:
     operands = a.detach(), b.detach(), None if c is None else c.detach()
-    chosen, over = a.new_empty(0, dtype=torch.int64), SEMIRINGS[semiring]
-    result = product(*operands, over, check=check)
-    if arguments:
-        chosen = chosen_terms(*operands, result, over).long()
-    return _no_view(result), chosen
+    result, chosen = product(*operands, SEMIRINGS[semiring], arguments=arguments, check=check)
+    empty = a.new_empty(0, dtype=torch.int64)
+    return _no_view(result), empty if chosen is None else _no_view(chosen)
 
 
 @_semiring_product.register_fake

@@ -127,25 +127,6 @@ def product_gradients(
     return [of_a.reshape(a.shape), of_b.reshape(b.shape), *of_c]
 
 
-def chosen_terms(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor | None,
-    result: torch.Tensor,
-    semiring: Semiring,
-) -> torch.Tensor:
-    """Return the first k whose term gave each value of a product, of int32 of its shape; -1 where
-    `c` did, or where it is zero of the semiring.
-    """
-    left, right, initial, _ = check_operands(a, b, c)
-    product = result.reshape(left.shape[0], left.shape[1], right.shape[2]).contiguous()
-    size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
-    remedy = "multiply fewer rows at a time"
-    with memory_for("the terms of a product", size, left.device, remedy), current(left.device):
-        _, chosen = _chosen_terms(left, right, initial, product, semiring)
-    return chosen.reshape(result.shape)
-
-
 def _chosen_terms(
     left: torch.Tensor,
     right: torch.Tensor,
@@ -153,11 +134,11 @@ def _chosen_terms(
     product: torch.Tensor,
     semiring: Semiring,
 ) -> tuple[Engine, torch.Tensor]:
-    """Return the engine of the gradients of a product (batch, m, n), and what chosen_terms does."""
+    """Return the engine of the gradients of a product (batch, m, n), and the first k whose term
+    gave each value, of int32; -1 where `initial` did, or where it is zero of the semiring.
+    """
     given, zero, depth = product.dtype, semiring.zero(product.dtype), left.shape[2]
     a, b, c = semiring.encode(left), semiring.encode(right, is_right=True), semiring.encode(product)
-    if a.dtype == torch.int16:  # of which the kernels have no search
-        a, b, c = a.int(), b.int(), c.int()
     dtype, device = a.dtype, a.device
     name = engines.choose_unconfigured(device, dtype)
     config = tuned.find(name, device, dtype)
@@ -172,7 +153,7 @@ def _chosen_terms(
     )
     spec = MatrixSpec(depth, dtype, device, nonnegative, operation=semiring.operation)
     engine = engines.make(spec, config)
-    chosen = engine.argmin(a.contiguous(), b.contiguous(), c.contiguous())
+    _, chosen = engine.argmin(a.contiguous(), b.contiguous(), c.contiguous())
     none = product == zero
     if initial is not None:
         none |= product == initial

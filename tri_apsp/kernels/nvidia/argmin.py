@@ -1,14 +1,12 @@
-"""Which term of a min-plus product is the minimum, in Gluon: the first slice of k that has it, then
-the first k of that slice.
+"""A product C = A B, and the first slice of k that has each minimum, in Gluon;
+shared/argmin.py finds the first k of that slice.
 
-    for each tile [BLOCK_M, BLOCK_N] of C = A B:           # one program
+    for each tile [BLOCK_M, BLOCK_N] of C:                 # one program
         least, first_slice = NO_EDGE, 0                    # [BLOCK_M, BLOCK_N], in registers
         for each slice of BLOCK_K of k:                    # copied as in product.py
             of_slice = A slice B slice
             first_slice = the slice, where of_slice < least
             least = min(least, of_slice)
-        argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]
-                                                           # read from global memory
 
 Read product.py first. A slice costs its product, and a comparison, a selection and a minimum for
 each element of the tile; so the search takes little longer than the product. Comparing every sum
@@ -17,7 +15,7 @@ would take 50% more instructions.
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon, wait_group
 from tri_apsp.kernels.nvidia.product import locate_slices, start_copies, tile_of_program
-from tri_apsp.kernels.nvidia.tiles import rank_k_update, times
+from tri_apsp.kernels.nvidia.tiles import rank_k_update
 
 
 @gluon.jit
@@ -39,8 +37,8 @@ def _find_first_slice(
     STRATEGY: gl.constexpr,
     LAYOUTS: gl.constexpr,
 ):
-    """Return the first slice of k that has the minimum of each element of a tile [BLOCK_M,
-    BLOCK_N]; 0 if all are NO_EDGE.
+    """Return the minimum of each element of a tile [BLOCK_M, BLOCK_N], and the first slice of k
+    that has it, 0 if all are NO_EDGE.
     """
     ACC: gl.constexpr = LAYOUTS.ACC
     dtype: gl.constexpr = a_ptr.dtype.element_ty
@@ -90,12 +88,13 @@ def _find_first_slice(
         first_slice = gl.where(of_slice < least, step, first_slice)
         least = gl.minimum(least, of_slice)
         stage = stage + 1 if stage + 1 < NUM_STAGES else 0
-    return first_slice
+    return least, first_slice
 
 
 @gluon.jit(do_not_specialize=["depth"])
 def _argmin_kernel(
-    argmin_ptr,  # (batch, m, n) of int32, contiguous
+    c_ptr,  # C (batch, m, n), contiguous
+    slices_ptr,  # (batch, m, n) of int32, contiguous
     a_ptr,
     b_ptr,  # A (batch, m, depth) and B (batch, depth, n), contiguous
     m,
@@ -111,8 +110,7 @@ def _argmin_kernel(
     STRATEGY: gl.constexpr,
     LAYOUTS: gl.constexpr,
 ):
-    """argmin[i, j] = the first k with the least A[i, k] + B[k, j], if that is less than NO_EDGE;
-    else -1.
+    """C = A B, and slices[i, j] = the first slice of BLOCK_K values of k with the least term.
 
     A program owns one tile of one graph. The grid is one-dimensional: the tiles of one graph after
     another.
@@ -125,7 +123,7 @@ def _argmin_kernel(
     a_ptr += (pid_b * m + start_m) * stride_am
     b_ptr += pid_b * depth * n + start_n
     m_left, n_left = m - start_m, n - start_n
-    first_slice = _find_first_slice(
+    least, first_slice = _find_first_slice(
         a_ptr,
         b_ptr,
         m,
@@ -143,21 +141,10 @@ def _argmin_kernel(
         STRATEGY,
         LAYOUTS,
     )
-    # The first k of the slice; past `depth` there is none. Each element reads its own column of A
-    # and row of B, so these are gathers, [BLOCK_M, BLOCK_N].
+    # Epilogue.
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]
     offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.ACC))[None, :]
     inside = (offs_m < m_left) & (offs_n < n_left)
-    found = gl.full([BLOCK_M, BLOCK_N], -1, gl.int32, layout=LAYOUTS.ACC)
-    least = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, a_ptr.dtype.element_ty, layout=LAYOUTS.ACC)
-    for step in range(BLOCK_K):
-        k = first_slice * BLOCK_K + step
-        valid = inside & (k < depth)
-        a = gl.load(a_ptr + (offs_m * stride_am + k), mask=valid, other=NO_EDGE)
-        b = gl.load(b_ptr + (k.to(gl.int64) * n + offs_n), mask=valid, other=NO_EDGE)
-        term = times(a, b, STRATEGY)
-        found = gl.where(valid & (term < least), k, found)
-        least = gl.minimum(least, term)
-    # Epilogue.
-    argmin_ptr += (pid_b * m + start_m) * n + start_n
-    gl.store(argmin_ptr + (offs_m * n + offs_n), found, mask=inside)
+    offs_c = (pid_b * m + start_m) * n + start_n + (offs_m.to(gl.int64) * n + offs_n)
+    gl.store(c_ptr + offs_c, least, mask=inside)
+    gl.store(slices_ptr + offs_c, first_slice, mask=inside)

@@ -58,7 +58,7 @@ def times(a, b, OPERATION: tl.constexpr):
 
 
 @triton.jit
-def rank_1_update(acc, a, b, OPERATION: tl.constexpr = "plus"):
+def rank_1_update(acc, a, b, OPERATION: tl.constexpr):
     """Return min(acc, a * b) for acc [BLOCK_M, BLOCK_N], a column a [BLOCK_M] and a row b
     [BLOCK_N]; * is that of `times`.
     """

@@ -1,5 +1,5 @@
-"""Which term of a product over a semiring is the minimum, in plain Triton: C is known, and the
-kernel searches for the first term that equals it. nvidia/argmin.py needs no C.
+"""Which term of a product over a semiring is the minimum, in plain Triton: where C is known, and
+where the slice of k is, which nvidia/argmin.py finds.
 """
 
 import triton
@@ -52,3 +52,39 @@ def _argmin_kernel(
             found = tl.where(term == c_tile, tl.maximum(k, 0), found)
     found = tl.where(c_tile < NO_EDGE, found, -1)
     tl.store(argmin_ptr + offs_c, found, mask=mask_c)
+
+
+@triton.jit
+def _first_term_kernel(
+    argmin_ptr,  # (batch, m, n) of int32, contiguous: on entry slices of k
+    a_ptr,  # A (batch, m, depth), contiguous
+    b_ptr,  # B transposed (batch, n, depth), contiguous
+    m,
+    n,
+    depth,
+    SLICE: tl.constexpr,
+    BLOCK: tl.constexpr,
+    NO_EDGE: tl.constexpr,
+    OPERATION: tl.constexpr,
+):
+    """argmin[i, j] <- the first k of slice argmin[i, j] of SLICE values with the least A[i, k] *
+    B[k, j], if that is less than NO_EDGE; else -1.
+
+    A program has BLOCK elements of one row.
+    """
+    blocks = tl.cdiv(n, BLOCK)
+    row = (tl.program_id(0) // blocks).to(tl.int64)  # of all graphs
+    offs_n = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
+    mask_n = offs_n < n
+    argmin_ptrs = argmin_ptr + row * n + offs_n
+    slices = tl.load(argmin_ptrs, mask=mask_n, other=0)
+    # Slices of A and B are contiguous: [BLOCK, SLICE] each.
+    offs_k = slices[:, None] * SLICE + tl.arange(0, SLICE)[None, :]
+    mask = mask_n[:, None] & (offs_k < depth)
+    columns = (row // m * n + offs_n)[:, None] * depth
+    a = tl.load(a_ptr + row * depth + offs_k, mask=mask, other=NO_EDGE)
+    b = tl.load(b_ptr + columns + offs_k, mask=mask, other=NO_EDGE)
+    terms = times(a, b, OPERATION)
+    least = tl.min(terms, axis=1)
+    first = tl.min(tl.where(terms == least[:, None], offs_k, depth), axis=1)
+    tl.store(argmin_ptrs, tl.where(least < NO_EDGE, first, -1), mask=mask_n)

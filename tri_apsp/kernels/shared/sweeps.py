@@ -310,7 +310,7 @@ def _rank_k_update(acc, a, b, DEPTHS: tl.constexpr):
     [N, DEPTHS], which are split in halves down to single columns as in kernels.portable.tiles.
     """
     if DEPTHS == 1:
-        return rank_1_update(acc, tl.reshape(a, [a.shape[0]]), tl.reshape(b, [b.shape[0]]))
+        return rank_1_update(acc, tl.reshape(a, [a.shape[0]]), tl.reshape(b, [b.shape[0]]), "plus")
     else:
         a_even, a_odd = tl.split(tl.reshape(a, [a.shape[0], DEPTHS // 2, 2]))
         b_even, b_odd = tl.split(tl.reshape(b, [b.shape[0], DEPTHS // 2, 2]))
