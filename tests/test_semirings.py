@@ -8,7 +8,7 @@ from fractions import Fraction
 import cases
 import pytest
 import torch
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 
 import tri_apsp
 from tri_apsp import Config, GpuTiles, InputError, semiring_product, tuned
@@ -92,7 +92,7 @@ def by_loops(
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
-@pytest.mark.parametrize("semiring", SEMIRINGS)
+@pytest.mark.parametrize("semiring", SUMS)
 def test_against_loops(
     engine: str, device: str, semiring: SemiringName, dtype: torch.dtype
 ) -> None:
@@ -162,7 +162,7 @@ def test_products_of_probabilities_are_rounded_once(device: str) -> None:
         assert found[i, j] == torch.tensor(float(exact), dtype=torch.float64).float()
 
 
-@pytest.mark.parametrize("semiring", SEMIRINGS)
+@pytest.mark.parametrize("semiring", SUMS)
 def test_gradients(engine: str, device: str, semiring: SemiringName) -> None:
     if engine == "interpreted":
         pytest.skip("takes minutes; test_gradients_of_ties runs the same kernels")
@@ -199,7 +199,7 @@ def test_gradients_of_ties(device: str) -> None:
         assert b.grad.mT.tolist() == [of_b, of_b]
 
 
-@pytest.mark.parametrize("semiring", SEMIRINGS)
+@pytest.mark.parametrize("semiring", SUMS)
 def test_transforms(semiring: SemiringName) -> None:
     a, b = values((4, 5, 5), torch.float32, semiring, 1), values((5, 5), torch.float32, semiring, 2)
 
@@ -221,6 +221,7 @@ def test_transforms(semiring: SemiringName) -> None:
     [
         ("max_times", -1.0, r"must be in \[0, 3.40282e\+38\] .* but has -1; replace it, by 0 for"),
         ("max_times", INF, "but has inf"),
+        ("log", INF, "but has inf; replace it, by -inf for none"),
         ("max_plus", INF, r"must be in \[-inf, 3.40282e\+38\] .* inf; replace it, by -inf for"),
         *((name, math.nan, "nan|NaN") for name in SEMIRINGS),
     ],
@@ -233,12 +234,76 @@ def test_values_that_are_refused(semiring: SemiringName, value: float, message: 
             semiring_product(*operands, semiring=semiring)
 
 
+def log_by_terms(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
+    terms = a[..., :, :, None] + b[..., None, :, :]
+    if c is not None:
+        terms = torch.cat((terms, c[..., :, None, :]), -2)
+    return terms.logsumexp(-2)
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def torch_device(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("scale", [1, 30, 400, 3000])
+def test_log(torch_device: str, dtype: torch.dtype, scale: float) -> None:
+    """Also where exponentials less their maxima underflow, and rows and columns without values."""
+    random = torch.Generator().manual_seed(int(scale))
+    for m, k, n in ((7, 9, 5), (1, 1, 1), (30, 70, 20), (0, 2, 3), (3, 0, 2)):
+        a, b, c = (
+            (torch.randn(2, *shape, dtype=torch.float64, generator=random) * scale).to(dtype)
+            for shape in ((m, k), (k, n), (m, n))
+        )
+        a[torch.rand(a.shape, generator=random) < 0.3] = -INF
+        a[:, -1:], b[:, :, :1] = -INF, -INF
+        for added in (None, c):
+            operands = [None if x is None else x.to(torch_device) for x in (a, b, added)]
+            found = semiring_product(*operands, semiring="log").cpu()
+            expected = log_by_terms(*(None if x is None else x.double() for x in (a, b, added)))
+            assert torch.equal(found.isinf(), expected.isinf())
+            torch.testing.assert_close(found.double(), expected, rtol=2.0**-23, atol=1e-12)
+
+
+def test_derivatives_of_log(torch_device: str) -> None:
+    random = torch.Generator().manual_seed(0)
+    for scale in (1.0, 500.0):  # of the second, sums are computed from terms
+        a, b, c = (
+            (torch.randn(2, *shape, dtype=torch.float64, generator=random) * scale)
+            .to(torch_device)
+            .requires_grad_()
+            for shape in ((3, 4), (4, 2), (3, 2))
+        )
+
+        def of(*operands: torch.Tensor) -> torch.Tensor:
+            return semiring_product(*operands, semiring="log")
+
+        for operands in ((a, b), (a, b, c)):
+            assert gradcheck(of, operands)
+            assert gradgradcheck(of, operands)
+            given = torch.autograd.grad(of(*operands).sum(), operands)
+            plain = torch.autograd.grad(log_by_terms(*operands).sum(), operands)
+            for x, y in zip(given, plain, strict=True):
+                torch.testing.assert_close(x, y)
+    with torch.no_grad():
+        batches = torch.func.vmap(of)(a, b)
+        assert torch.equal(batches, of(a, b))
+        assert torch.equal(torch.compile(of, fullgraph=True, backend="aot_eager")(a, b), batches)
+    torch.compile(of, fullgraph=True, backend="aot_eager")(a, b).sum().backward()
+    torch.testing.assert_close(a.grad, torch.autograd.grad(of(a, b).sum(), a)[0])
+
+
 def test_arguments_that_are_refused() -> None:
     x = torch.ones(2, 2)
     with pytest.raises(InputError, match=r"`semiring` must be one of 'min_plus', .* but is 'plus'"):
         semiring_product(x, x, semiring="plus")  # type: ignore[call-overload]
-    with pytest.raises(InputError, match="'max_times' must be floats, but are int32"):
-        semiring_product(x.int(), x.int(), semiring="max_times")
+    for name in ("max_times", "log"):
+        with pytest.raises(InputError, match=f"'{name}' must be floats, but are int32"):
+            semiring_product(x.int(), x.int(), semiring=name)  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="`return_arguments` does not go with"):
+        semiring_product(x, x, semiring="log", return_arguments=True)
     least = torch.full((2, 2), -(2**30), dtype=torch.int32)
     match = r"in \[-1073741823, 1073741823\] in the semiring 'max_plus', but has -1073741824"
     with pytest.raises(InputError, match=match):

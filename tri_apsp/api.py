@@ -695,6 +695,7 @@ def semiring_product(
     | "max_min" | the greatest | the lesser | -inf, the least integer | all but NaN |
     | "min_max" | the least | the greater | inf, the largest integer | all but NaN |
     | "max_times" | the greatest | a b | 0 | finite floats, not negative |
+    | "log" | log(exp(x) + exp(y)) | a + b | -inf | floats less than inf |
 
     Args:
         a: (m, k) or (batch, m, k), with any strides, of float32, float64, int16, int32 or int64, on
@@ -702,7 +703,7 @@ def semiring_product(
         b: (k, n) or (batch, k, n), of the same dtype and device.
         c: (m, n) or (batch, m, n) to add; unchanged. None: all zero of the semiring.
         semiring: one of the table.
-        return_arguments: also return which k gave each value.
+        return_arguments: also return which k gave each value; not of "log".
         check: check for invalid values and results out of range. False: do not block until a GPU is
             done; results for invalid operands are undefined.
 
@@ -720,11 +721,14 @@ def semiring_product(
         The gradient of an element flows to `c` if the element equals it, else to the term of the
         smallest k that it equals: of sums to both values, of products to each times the other, of
         the lesser or the greater to the value that it is, to that of `a` if both are. It has the
-        same bits in every run.
+        same bits in every run. Of "log" each term has its share of the sum, and the gradient can be
+        differentiated again.
 
     Cost:
         m n k operations of a sum and a product, and a pass over each matrix; with
-        `return_arguments` up to twice that. See `min_plus`.
+        `return_arguments` 1.2 to 1.4 times that on an NVIDIA GPU, else twice. See `min_plus`. Of
+        "log" a matrix product in float64, whose error is a few ulps of the sum, and the sum over k
+        again for each result 660 below the maxima of its row of `a` and column of `b`.
 
     Source:
         Mohri, Semiring Frameworks and Algorithms for Shortest-Distance Problems, 2002.

@@ -132,8 +132,10 @@ def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
     return f"convert it with .astype(np.{fits})"
 
 
-Operation: TypeAlias = Literal["plus", "max", "times"]
-"""What kernels take the minimum of: sums, the greater of two values, or products."""
+Operation: TypeAlias = Literal["plus", "max", "times", "log"]
+"""What kernels take the minimum of: sums, the greater of two values, or products; "log": sums of
+exponentials, which no kernel computes.
+"""
 
 
 @cache
@@ -203,7 +205,7 @@ class Semiring(NamedTuple):
 
     def zero(self, dtype: torch.dtype) -> float | int:
         """Return what changes no sum and makes each product with it zero: "no edge"."""
-        if self.operation == "plus":
+        if self.operation in ("plus", "log"):
             return -no_edge(dtype) if self.is_reversed else no_edge(dtype)
         if self.operation == "times":
             return 0
@@ -248,6 +250,7 @@ SEMIRINGS: Mapping[str, Semiring] = {
         Semiring("max_min", "max", True),
         Semiring("min_max", "max", False),
         Semiring("max_times", "times", True),
+        Semiring("log", "log", True),
     )
 }
 MIN_PLUS = SEMIRINGS["min_plus"]

@@ -8,6 +8,7 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense.exponents import by_exponents, product_threshold
 from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
+from tri_apsp.engines.log_product import log_product
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.memory import memory_for
 from tri_apsp.semirings import MIN_PLUS, Semiring, dtype_name, floor, missing, no_edge
@@ -28,12 +29,28 @@ def product(
     tri_apsp.semiring_product.
     """
     left, right, initial, batched = check_operands(a, b, c)
-    if semiring is not MIN_PLUS:
-        check_operands_of(semiring, left.dtype)
-        if check and semiring.operation != "plus":
-            named = {"a": left, "b": right} | ({} if initial is None else {"c": initial})
-            _check_values(named, semiring)
     given, operation = left.dtype, semiring.operation
+    if operation in ("times", "log") and not given.is_floating_point:
+        raise InputError(
+            f"operands of the semiring {semiring.name!r} must be floats, but are "
+            f"{dtype_name(given)}; convert them to float32 or float64."
+        )
+    if check and operation != "plus" and given.is_floating_point:  # all integers are allowed
+        named = {"a": left, "b": right} | ({} if initial is None else {"c": initial})
+        for what, tensor in named.items():
+            _check_range(tensor, what, *semiring.allowed(given), semiring)
+    if operation == "log":
+        if arguments:
+            raise InputError(
+                "`return_arguments` does not go with the semiring 'log', of which no one term "
+                "gives a value, but is given; leave it out."
+            )
+        size = 8 * (
+            left.numel() + right.numel() + 3 * left.shape[0] * left.shape[1] * right.shape[2]
+        )
+        with memory_for("a product", size, left.device, "multiply fewer rows of `a` at a time"):
+            result = log_product(left, right, initial)
+        return result if batched else result[0], None
     left, right = semiring.encode(left), semiring.encode(right, is_right=True)
     initial = None if initial is None else semiring.encode(initial)
     device, dtype, columns = left.device, left.dtype, right.shape[2]
@@ -110,24 +127,7 @@ def _with_arguments(
     return result, chosen
 
 
-def check_operands_of(semiring: Semiring, dtype: torch.dtype) -> None:
-    """Refuse a dtype that a semiring does not have."""
-    if semiring.operation == "times" and not dtype.is_floating_point:
-        raise InputError(
-            f"operands of the semiring {semiring.name!r} must be floats, but are "
-            f"{dtype_name(dtype)}; convert them to float32 or float64."
-        )
-
-
-def _check_values(named: dict[str, torch.Tensor], semiring: Semiring) -> None:
-    """Refuse values that are not allowed in a semiring other than those of sums."""
-    for name, tensor in named.items():
-        if tensor.is_floating_point():  # all integers are
-            least, most = semiring.allowed(tensor.dtype)
-            check_range(tensor, name, least, most, semiring)
-
-
-def check_range(
+def _check_range(
     tensor: torch.Tensor, name: str, least: float, most: float, semiring: Semiring
 ) -> None:
     """Refuse values outside [least, most], and NaN."""
@@ -168,7 +168,7 @@ def _ranges(
         for (name, tensor), found in zip(named.items(), ranges, strict=True):
             least, most = MIN_PLUS.allowed(a.dtype)
             if not (found.lowest >= least and found.highest <= most):
-                check_range(semiring.decode(tensor, a.dtype), name, -most, -least, semiring)
+                _check_range(semiring.decode(tensor, a.dtype), name, -most, -least, semiring)
     return [
         check_values(tensor, what, found)
         for (what, tensor), found in zip(named.items(), ranges, strict=True)

@@ -356,8 +356,13 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tenso
 def _gradients_of_product(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
     tensors = gradient, a, b, c, result
-    operation = _ProductBackward.apply if needs_operation(*tensors) else _product_backward
-    found = operation(*tensors, ctx.semiring)
+    if ctx.semiring == "log" and not (
+        torch.compiler.is_compiling() or has_functorch_wrapper(*tensors)
+    ):
+        found = product_gradients(*tensors, SEMIRINGS["log"])  # which has second derivatives
+    else:
+        operation = _ProductBackward.apply if needs_operation(*tensors) else _product_backward
+        found = operation(*tensors, ctx.semiring)
     return found[0], found[1], found[2] if c is not None else None, None, None, None
 
 

@@ -8,6 +8,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_operands, check_weights
 from tri_apsp.device import current, is_captured
 from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.engines.log_product import log_gradients
 from tri_apsp.memory import memory_for, memory_for_matrices
 from tri_apsp.paths.predecessors import find_predecessors_of_any_sign
 from tri_apsp.semirings import MIN_PLUS, Semiring
@@ -94,7 +95,8 @@ def product_gradients(
         `c` where the result equals it, else to the first term that the result equals, and to
         nothing where the result is zero of the semiring. Of a term it belongs to both values if
         they are added; times the other value if they are multiplied; else to the value that the
-        term is, to that of `a` if both are.
+        term is, to that of `a` if both are. Of "log" each term has its share of the sum, and the
+        gradients can be differentiated again.
     """
     left, right, initial, _ = check_operands(a, b, c)
     shape = (left.shape[0], left.shape[1], right.shape[2])
@@ -105,6 +107,10 @@ def product_gradients(
         memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"),
         current(device),
     ):
+        if semiring.operation == "log":
+            operands = [x for x in (a, b, c) if x is not None]
+            shares = log_gradients(gradient, left, right, initial, product)
+            return [x.reshape(y.shape) for x, y in zip(shares, operands, strict=True)]
         engine, chosen = _chosen_terms(left, right, initial, product, semiring)
         of_c = list[torch.Tensor]()
         if initial is not None:
