@@ -75,7 +75,8 @@ def argmin_constants(
     those of a product.
     """
     block_m, block_n = (32, 32) if small else (64, 256 // dtype.itemsize)
-    tiles = GpuTiles(block_m=block_m, block_n=block_n, block_k=16, num_warps=4, num_stages=2)
+    stages = 2 if small or dtype.itemsize == 8 else 3
+    tiles = GpuTiles(block_m=block_m, block_n=block_n, block_k=16, num_warps=4, num_stages=stages)
     return tiles, {
         "NO_EDGE": missing(dtype, operation),
         "BLOCK_M": tiles.block_m,

@@ -356,10 +356,10 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tenso
 def _gradients_of_product(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
     tensors = gradient, a, b, c, result
-    if ctx.semiring == "log" and not (
-        torch.compiler.is_compiling() or has_functorch_wrapper(*tensors)
-    ):
-        found = product_gradients(*tensors, SEMIRINGS["log"])  # which has second derivatives
+    with torch.no_grad():
+        is_plain = not needs_operation(*tensors)
+    if ctx.semiring == "log" and is_plain:  # by operations that have derivatives
+        found = product_gradients(*tensors, SEMIRINGS["log"])
     else:
         operation = _ProductBackward.apply if needs_operation(*tensors) else _product_backward
         found = operation(*tensors, ctx.semiring)

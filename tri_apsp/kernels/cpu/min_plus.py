@@ -208,7 +208,7 @@ def _closure(d, no_edge, floor, operation, width):
 
 
 @cache
-def product_kernel(dtype: np.dtype[Any], operation: tuple[int, ...]) -> Any:
+def product_kernel(dtype: np.dtype[Any], operation: tuple[int, ...] = ()) -> Any:
     """Return the compiled `_product` for a dtype and one of OPERATIONS; Numba compiles it once per
     machine, and keeps it on disk.
     """
@@ -221,7 +221,7 @@ def product_kernel(dtype: np.dtype[Any], operation: tuple[int, ...]) -> Any:
 
 
 @cache
-def closure_kernel(dtype: np.dtype[Any], operation: tuple[int, ...]) -> Any:
+def closure_kernel(dtype: np.dtype[Any], operation: tuple[int, ...] = ()) -> Any:
     """Return the compiled `_closure` for a dtype and one of OPERATIONS."""
     value, block = from_dtype(dtype), types.Array(from_dtype(dtype), 2, "A")
     return kernel(_closure, types.void(block, value, value, typeof(operation), types.intp))
