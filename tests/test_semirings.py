@@ -91,7 +91,14 @@ def by_loops(
     return result, chosen
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(dtype, marks=[] if dtype in (torch.float32, torch.int32) else pytest.mark.slow)
+        for dtype in cases.DTYPES
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("semiring", SUMS)
 def test_against_loops(
     engine: str, device: str, semiring: SemiringName, dtype: torch.dtype

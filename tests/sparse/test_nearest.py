@@ -50,7 +50,7 @@ def test_any_order_and_dijkstra(negative: bool) -> None:
     counts = st.integers(1, 6)
 
     @given(graphs(negative=negative), st.integers(0, 2**32 - 1), counts, counts)
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test(graph: SparseGraph, seed: int, k: int, number: int) -> None:
         if not graph.n:
             return
@@ -78,6 +78,7 @@ def test_edges_of_weight_0_settle_no_source_again() -> None:
     assert min(seconds[3:]) < 30 * min(seconds[:3])
 
 
+@pytest.mark.slow
 def test_most_of_the_sources() -> None:
     """As many as there are take the time of rows from each, not its square."""
     for order in ("auto", "none"):
