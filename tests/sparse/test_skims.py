@@ -67,7 +67,14 @@ def check(
             assert got == (key if key[0] <= limit else none)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(dtype, marks=[] if dtype in (torch.float32, torch.int64) else pytest.mark.slow)
+        for dtype in DTYPES
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize(("least", "lowest"), [(1, -3), (0, 0)], ids=["negative costs", "weight 0"])
 def test_least_of_equal_paths(dtype: torch.dtype, least: int, lowest: int) -> None:
     for seed in range(4):
