@@ -4,7 +4,6 @@ import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import check_operands
-from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense.exponents import by_exponents, product_threshold
 from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
@@ -73,7 +72,7 @@ def product(
         spec = MatrixSpec(depth, dtype, device, nonnegative, operation=operation)
         engine = engines.make(spec, config)
         if arguments:
-            result, chosen = _with_arguments(left, right, initial, spec, config)
+            result, chosen = _with_arguments(left, right, initial, engine)
         else:
             left, right, initial = engines.type_of(name).operands(left, right, initial, operation)
             if ranges is not None:
@@ -108,19 +107,16 @@ def _with_arguments(
     a: torch.Tensor,
     b: torch.Tensor,
     c: torch.Tensor | None,
-    spec: MatrixSpec,
-    config: CompleteConfig,
+    engine: Engine,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the product of encoded operands, and its arguments; -1 where `c` is no more."""
-    if spec.dtype == torch.int16:  # of which the kernels have no search
-        left, right, spec = a.int(), b.int(), spec._replace(dtype=torch.int32)
-    else:
-        left, right = a, b
-    engine = engines.make(spec, tuned.find(config.engine, spec.device, spec.dtype))
-    wide, chosen = engine.argmin(left.contiguous(), right.contiguous())
-    result = wide
-    if wide.dtype != a.dtype:
+    if a.dtype == torch.int16:  # of which the kernels have no search
+        spec = engine.spec._replace(dtype=torch.int32)
+        engine = engines.make(spec, tuned.find(engine.name, spec.device, spec.dtype))
+        wide, chosen = engine.argmin(a.int().contiguous(), b.int().contiguous())
         result = wide.clamp(max=missing(a.dtype, spec.operation)).to(a.dtype)
+    else:
+        result, chosen = engine.argmin(a.contiguous(), b.contiguous())
     if c is not None:
         chosen.masked_fill_(c <= result, -1)
         result = torch.minimum(c, result)
