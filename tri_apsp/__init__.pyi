@@ -17,6 +17,7 @@ from .api import (
     all_shortest_paths,
     betweenness,
     closeness,
+    critical_paths,
     diameter,
     direct_products,
     distance_blocks,
@@ -26,6 +27,8 @@ from .api import (
     hops,
     mean_distance,
     min_plus,
+    minimax_paths,
+    most_reliable_paths,
     nearest,
     pack,
     paired_distances,
@@ -39,6 +42,7 @@ from .api import (
     skims,
     unpack,
     warmup,
+    widest_paths,
 )
 from .configs import (
     Config,
@@ -109,6 +113,7 @@ __all__ = [
     "all_shortest_paths",
     "betweenness",
     "closeness",
+    "critical_paths",
     "csgraph",
     "diameter",
     "direct_products",
@@ -126,6 +131,8 @@ __all__ = [
     "hops",
     "mean_distance",
     "min_plus",
+    "minimax_paths",
+    "most_reliable_paths",
     "nearest",
     "no_edge",
     "pack",
@@ -145,6 +152,7 @@ __all__ = [
     "tuned",
     "unpack",
     "warmup",
+    "widest_paths",
     "write_distances",
 ]
 

@@ -10,6 +10,7 @@ import torch
 
 from tri_apsp import calls, planning
 from tri_apsp.arguments import Vertices, as_integer, check_flags
+from tri_apsp.closures import closure
 from tri_apsp.configs import Config
 from tri_apsp.dense import packed_graphs
 from tri_apsp.dense.exponents import direct_products
@@ -62,6 +63,7 @@ __all__ = [
     "all_shortest_paths",
     "betweenness",
     "closeness",
+    "critical_paths",
     "diameter",
     "direct_products",
     "distance_blocks",
@@ -71,6 +73,8 @@ __all__ = [
     "hops",
     "mean_distance",
     "min_plus",
+    "minimax_paths",
+    "most_reliable_paths",
     "nearest",
     "pack",
     "paired_distances",
@@ -84,6 +88,7 @@ __all__ = [
     "skims",
     "unpack",
     "warmup",
+    "widest_paths",
 ]
 
 
@@ -755,6 +760,247 @@ def semiring_product(
         return found if return_arguments else found[0]
     result, chosen = product(a, b, c, over, arguments=return_arguments, check=check)
     return result if chosen is None else (result, chosen)
+
+
+def widest_paths(
+    graph: GraphLike,
+    *,
+    sources: Vertices | None = None,
+    targets: Vertices | None = None,
+    directed: bool = True,
+    dtype: torch.dtype | None = None,
+    predecessors: bool = False,
+    device: torch.device | str | None = None,
+) -> Result:
+    """Compute the widths of the widest paths: D[i, j] is the greatest width of a path from i to j,
+    which is that of its narrowest edge.
+
+    Args:
+        graph: as for `shortest_paths`, in memory, with the widths of the edges, such as capacities
+            or clearances, of either sign. No edge is `no_edge(dtype)` (inf) as in all functions,
+            and -inf or the least integer. Of parallel edges the widest counts, but a `SparseGraph`
+            has only the one of the least weight. Loops do not count.
+        sources: as for `shortest_paths`.
+        targets: as for `shortest_paths`.
+        directed: as for `shortest_paths`; False: each edge counts in both directions.
+        dtype: as for `shortest_paths`.
+        predecessors: as for `shortest_paths`; of several paths as wide, any.
+        device: as for `shortest_paths`, one.
+
+    Returns:
+        As `shortest_paths`. A vertex has the width inf, or the largest integer, to itself; a pair
+        without a path -inf, or the least integer.
+
+    Raises:
+        ApspError: the errors of `shortest_paths`.
+
+    Gradients:
+        None.
+
+    Cost:
+        Where each edge has one of the same weight in the other direction: a minimum spanning tree,
+        which takes at most log2 n passes over dense weights or a sort of the edges on the CPU, and
+        writing the result. Else n^3 operations, or from few sources or along few edges a search by
+        Dijkstra's algorithm on the CPU for each. With `predecessors` these are found on the CPU, by
+        such searches along the edges that are as wide as the widest path.
+
+    Source:
+        Pollack, The Maximum Capacity Through a Network, 1960; Hu, The Maximum Capacity Route
+        Problem, 1961, for spanning trees.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> widths = torch.tensor([[torch.inf, 4, 1], [torch.inf, torch.inf, 3], [2, 1, torch.inf]])
+        >>> result = tri_apsp.widest_paths(widths, predecessors=True)
+        >>> result.distances.tolist(), result.path(0, 2)
+        ([[inf, 4.0, 3.0], [2.0, inf, 3.0], [2.0, 2.0, inf]], [0, 1, 2])
+    """
+    return closure(
+        graph,
+        "max_min",
+        sources=sources,
+        targets=targets,
+        directed=directed,
+        dtype=dtype,
+        predecessors=predecessors,
+        device=device,
+    )
+
+
+def minimax_paths(
+    graph: GraphLike,
+    *,
+    sources: Vertices | None = None,
+    targets: Vertices | None = None,
+    directed: bool = True,
+    dtype: torch.dtype | None = None,
+    predecessors: bool = False,
+    device: torch.device | str | None = None,
+) -> Result:
+    """Compute the minimax distances: D[i, j] is the least of the greatest weights of an edge on a
+    path from i to j. In an undirected graph that is where i and j meet in single-linkage
+    clustering.
+
+    Args:
+        graph: as for `shortest_paths`, in memory, with weights of either sign, such as heights,
+            risks or distances of neighbours. No edge is `no_edge(dtype)` (inf), or the largest
+            integer. Loops do not count.
+        sources, targets, directed, dtype, predecessors, device: as for `widest_paths`.
+
+    Returns:
+        As `shortest_paths`. A vertex has the distance -inf, or the least integer, to itself, since
+        the path has no edge; `result.distances.fill_diagonal_(0)` if 0 is wanted. A pair without a
+        path has inf, or the largest integer.
+
+    Raises:
+        ApspError: the errors of `shortest_paths`.
+
+    Gradients:
+        None.
+
+    Cost:
+        That of `widest_paths`.
+
+    Source:
+        Hu, The Maximum Capacity Route Problem, 1961; Gower, Ross, Minimum Spanning Trees and Single
+        Linkage Cluster Analysis, 1969.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> heights = torch.tensor([[0, 5, 9], [5, 0, 7], [9, 7, 0]])
+        >>> tri_apsp.minimax_paths(heights).distances.fill_diagonal_(0)
+        tensor([[0, 5, 7],
+                [5, 0, 7],
+                [7, 7, 0]])
+    """
+    return closure(
+        graph,
+        "min_max",
+        sources=sources,
+        targets=targets,
+        directed=directed,
+        dtype=dtype,
+        predecessors=predecessors,
+        device=device,
+    )
+
+
+def critical_paths(
+    graph: GraphLike,
+    *,
+    sources: Vertices | None = None,
+    targets: Vertices | None = None,
+    dtype: torch.dtype | None = None,
+    predecessors: bool = False,
+    weight_error: float = 0.0,
+    device: torch.device | str | None = None,
+) -> Result:
+    """Compute the greatest weights of paths: D[i, j] is that of the longest path from i to j, such
+    as the time from the start of task i to that of task j in a schedule.
+
+    Args:
+        graph: as for `shortest_paths`, in memory, without a cycle of positive weight: an acyclic
+            graph has none. No edge is `no_edge(dtype)` (inf), or `-no_edge(dtype)`. Of parallel
+            edges the one of the greatest weight counts, but a `SparseGraph` has only that of the
+            least, and no loop of positive weight.
+        sources, targets, dtype, predecessors, weight_error, device: as for `shortest_paths`.
+
+    Returns:
+        As `shortest_paths`. A vertex has the distance 0 to itself; a pair without a path
+        `-no_edge(dtype)` (-inf).
+
+    Raises:
+        NegativeCycleError: a cycle of positive weight, which it names.
+        ApspError: the errors of `shortest_paths`, for the negated weights.
+
+    Gradients:
+        Of dense weights as those of `shortest_paths`.
+
+    Cost:
+        That of `shortest_paths` with negative weights.
+
+    Source:
+        Kelley, Walker, Critical-Path Planning and Scheduling, 1959.
+
+    Examples:
+        >>> import scipy.sparse
+        >>> import tri_apsp
+        >>> tasks = scipy.sparse.coo_array(([3, 2, 4, 6], ([0, 0, 1, 2], [1, 2, 3, 3])), (4, 4))
+        >>> result = tri_apsp.critical_paths(tasks, sources=0, predecessors=True)
+        >>> result.distances, result.path(0, 3)
+        (tensor([[0, 3, 2, 8]]), [0, 2, 3])
+    """
+    return closure(
+        graph,
+        "max_plus",
+        sources=sources,
+        targets=targets,
+        dtype=dtype,
+        predecessors=predecessors,
+        weight_error=weight_error,
+        device=device,
+    )
+
+
+def most_reliable_paths(
+    graph: GraphLike,
+    *,
+    sources: Vertices | None = None,
+    targets: Vertices | None = None,
+    directed: bool = True,
+    dtype: torch.dtype | None = None,
+    predecessors: bool = False,
+    device: torch.device | str | None = None,
+) -> Result:
+    """Compute the greatest products of weights: D[i, j] is that of the path from i to j whose
+    product is greatest, such as the probability that all of its edges work.
+
+    Args:
+        graph: as for `shortest_paths`, in memory, with floats that are not negative, such as
+            probabilities; above 1 they may be gains, without a cycle whose product is above 1. No
+            edge is 0, or inf. Of parallel edges the greatest counts, but a `SparseGraph` has only
+            the least.
+        sources, targets, directed, dtype, predecessors, device: as for `widest_paths`.
+
+    Returns:
+        As `shortest_paths`, in the dtype of the graph. A vertex has 1 to itself; a pair without a
+        path has 0, as has one whose product is less than any number of the dtype.
+
+    Raises:
+        NegativeCycleError: a cycle whose product is above 1 by more than rounding explains; it is
+            named.
+        ApspError: the errors of `shortest_paths`; weights of integers or below 0.
+
+    Gradients:
+        Of dense weights as those of `shortest_paths`; of a weight of 0 NaN.
+
+    Cost:
+        That of `shortest_paths` in float64: logarithms are added. A product p has the error of
+        about k |log p| 2^-53, relative to it, for k edges.
+
+    Source:
+        Mohri, Semiring Frameworks and Algorithms for Shortest-Distance Problems, 2002.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> works = torch.tensor([[1, 0.5, 0.125], [0, 1, 0.5], [0, 0, 1]])
+        >>> result = tri_apsp.most_reliable_paths(works, predecessors=True)
+        >>> result.distances.tolist(), result.path(0, 2)
+        ([[1.0, 0.5, 0.25], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]], [0, 1, 2])
+    """
+    return closure(
+        graph,
+        "max_times",
+        sources=sources,
+        targets=targets,
+        directed=directed,
+        dtype=dtype,
+        predecessors=predecessors,
+        device=device,
+    )
 
 
 def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> torch.Tensor:

@@ -76,8 +76,16 @@ class DistanceRangeError(ApspError, OverflowError):
     """The dtype cannot hold a weight or a distance; a wider dtype, or float64, can."""
 
 
+_CYCLES = {
+    "min_plus": ("shortest paths", "negative cycles", "of weight", "raise"),
+    "max_plus": ("critical paths", "cycles of positive weight", "of weight", "lower"),
+    "max_times": ("most reliable paths", "cycles whose product is above 1", "of product", "lower"),
+}
+
+
 class NegativeCycleError(ApspError, ValueError):
-    """The graph has a cycle of negative weight, so some distances have no lower bound.
+    """The graph has a cycle of negative weight, so some distances have no lower bound; or of
+    `critical_paths` one of positive weight, of `most_reliable_paths` one whose product is above 1.
 
     Args:
         vertices: those on negative cycles.
@@ -87,6 +95,7 @@ class NegativeCycleError(ApspError, ValueError):
         graphs: the indices of all such graphs; None: `batch` alone, or 0.
         mark: what marks such pairs.
         overwritten: whether the solve has replaced the weights.
+        semiring: of the paths; its name.
 
     Attributes:
         vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it
@@ -99,6 +108,7 @@ class NegativeCycleError(ApspError, ValueError):
         mark: the argument or option that marks such pairs in place of the error, for the message;
             "" if there is none.
         overwritten: whether the solve has replaced the weights.
+        semiring: of the paths: "min_plus", "max_plus" or "max_times".
 
     Examples:
         >>> import torch
@@ -119,20 +129,22 @@ class NegativeCycleError(ApspError, ValueError):
         graphs: Sequence[int] | None = None,
         mark: str = 'negative_cycles="mark"',
         overwritten: bool = False,
+        semiring: str = "min_plus",
     ) -> None:
         self.vertices = tuple(vertices)
         self.batch = batch
         self.labels = labels
         self.weight = weight
         self.graphs = (batch or 0,) if graphs is None else tuple(graphs)
-        self.mark, self.overwritten = mark, overwritten
+        self.mark, self.overwritten, self.semiring = mark, overwritten, semiring
+        paths, cycles, of, change = _CYCLES[semiring]
         shown = ", ".join(
             str(vertex if labels is None else labels[vertex]) for vertex in self.vertices[:8]
         ) + (", ..." if len(self.vertices) > 8 else "")
         of_weight = (
             ""
             if weight is None
-            else f" of weight {weight if isinstance(weight, int) else format(weight, 'g')}"
+            else f" {of} {weight if isinstance(weight, int) else format(weight, 'g')}"
         )
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
@@ -141,8 +153,8 @@ class NegativeCycleError(ApspError, ValueError):
             "restore them before you look for the cycle."
         )
         super().__init__(
-            f"shortest paths need a graph without negative cycles, but there is one{of_weight} "
-            f"through {noun} {shown}{where}; remove or raise one of its "
+            f"{paths} need a graph without {cycles}, but there is one{of_weight} "
+            f"through {noun} {shown}{where}; remove or {change} one of its "
             f"edges{mark and f', or mark such pairs: {mark}'}.{lost if overwritten else ''}"
         )
 
@@ -150,6 +162,13 @@ class NegativeCycleError(ApspError, ValueError):
         """Return the same error with another `mark`, and with labels; None: those it has."""
         labels = self.labels if labels is None else labels
         return type(self)(**self._facts() | {"mark": mark, "labels": labels})
+
+    def of_semiring(self, semiring: str, weight: float | None) -> NegativeCycleError:
+        """Return the same error of paths over another semiring, in which a cycle has another weight
+        and cannot be marked.
+        """
+        changes = {"semiring": semiring, "weight": weight, "mark": ""}
+        return type(self)(**self._facts() | changes)
 
     def of_vertices(
         self, vertices: Sequence[int], labels: Sequence[int | str]
@@ -166,5 +185,5 @@ class NegativeCycleError(ApspError, ValueError):
 
     def _facts(self) -> dict[str, Any]:
         """Return the arguments that make this error, in their order."""
-        names = "vertices", "batch", "labels", "weight", "graphs", "mark", "overwritten"
-        return {name: getattr(self, name) for name in names}
+        facts = "vertices", "batch", "labels", "weight", "graphs", "mark", "overwritten", "semiring"
+        return {name: getattr(self, name) for name in facts}

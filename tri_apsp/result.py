@@ -16,7 +16,7 @@ from tri_apsp.graphs.sparse import EdgeLists
 from tri_apsp.messages import shown
 from tri_apsp.paths.following import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
-from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.semirings import SEMIRINGS, SemiringName, minus_infinity, no_edge
 from tri_apsp.value_checks import filled
 
 __all__ = ["NegativeCycle", "Result"]
@@ -28,10 +28,10 @@ class Result:
     same object.
 
     Attributes:
-        distances: of the dtype and on the device of the weights, and in their unit; `no_edge`
-            (inf) where there is no path, see `filled`. (n, n), or of a batch (batch, n, n), from
-            every vertex; (len(sources), n) from chosen sources; (1, n) or (k, n) of `nearest`; with
-            `targets`, len(targets) columns.
+        distances: of the dtype and on the device of the weights, and in their unit; where there is
+            no path `no_edge` (inf), or the zero of another semiring, see `filled`. (n, n), or of a
+            batch (batch, n, n), from every vertex; (len(sources), n) from chosen sources; (1, n) or
+            (k, n) of `nearest`; with `targets`, len(targets) columns.
         plan: what ran: method, engine, configuration.
         predecessors: int32 of the shape and on the device of the distances, but with a column for
             every vertex also where `targets` are given; None if they were not asked for. [i, j] is
@@ -60,6 +60,7 @@ class Result:
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
         edge_lists: the edges of a sparse graph by source, for `Paths.edges`; None: dense weights.
+        semiring: of which the distances are the closure; "min_plus": they are shortest.
         blocks: of several devices without `out`, the results of the rows on each, whose `sources`
             are its vertices, or of the graphs on each; `distances` then raises. Else ().
 
@@ -86,6 +87,7 @@ class Result:
     targets: torch.Tensor | None = None
     labels: Labels | None = None
     edge_lists: EdgeLists | None = field(default=None, repr=False)
+    semiring: SemiringName = "min_plus"
     blocks: tuple["Result", ...] = ()
 
     @classmethod
@@ -162,7 +164,7 @@ class Result:
             tensor([[ 0.,  3.],
                     [-1.,  0.]])
         """
-        return filled(self.distances, value)
+        return filled(self.distances, value, semiring=SEMIRINGS[self.semiring])
 
     def path(self, source: int, target: int, graph: int = 0) -> list[int]:
         """Return the vertices of a shortest path from `source` to `target`, both included.
@@ -253,6 +255,8 @@ class Result:
         place = rows.to(self.distances.device), self._columns(to).to(self.distances.device)
         found = self.distances.flatten(0, -2)[place].to(device)
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
+        if self.semiring != "min_plus":  # of which each path has predecessors
+            exists = (predecessors.flatten(0, 1)[rows, to] >= 0) | (from_ == to)
         paths = find_paths(predecessors.view(batch * row_count, columns), rows, to, exists)
         vertices, lists = paths.vertices, self.edge_lists
         if lists is not None and columns > n:  # each edge leads from its source, to the next

@@ -8,7 +8,15 @@ import torch
 
 from tri_apsp.arguments import check_size_values, fill_of
 from tri_apsp.errors import DistanceRangeError, InputError
-from tri_apsp.semirings import distance_range, dtype_name, floor, no_edge, remedy_beyond
+from tri_apsp.semirings import (
+    MIN_PLUS,
+    Semiring,
+    distance_range,
+    dtype_name,
+    floor,
+    no_edge,
+    remedy_beyond,
+)
 from tri_apsp.value_range import ValueRange, padding_of, value_range
 
 
@@ -97,9 +105,13 @@ def check_values(
     return found
 
 
-def filled(distances: torch.Tensor, value: float, name: str = "fill") -> torch.Tensor:
-    """Return distances with a value in place of no_edge, as a new tensor; see Result.filled."""
-    value, none = fill_of(value, distances.dtype, name), no_edge(distances.dtype)
+def filled(
+    distances: torch.Tensor, value: float, name: str = "fill", semiring: Semiring = MIN_PLUS
+) -> torch.Tensor:
+    """Return distances with a value in place of zero of the semiring, as a new tensor; see
+    Result.filled.
+    """
+    value, none = fill_of(value, distances.dtype, name), semiring.zero(distances.dtype)
     if value != none and bool((distances == value).any()):
         raise InputError(
             f"`{name}` must differ from every distance, but one is {value}; give another number."

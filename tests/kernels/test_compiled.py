@@ -210,7 +210,7 @@ def _nvidia_product(case: Case, variant: Variant, compiled: Compiled) -> None:
 @checks("nvidia closure")
 def _nvidia_closure(case: Case, variant: Variant, compiled: Compiled) -> None:
     """By several programs per graph, which divide tiles, or by one; alone, or in a solve."""
-    kind, dtype, nonnegative, capability = case
+    kind, dtype, nonnegative, capability, *operation = case
     config = default_config("nvidia", dtype)
     values = config.closure_tile**2 // (32 * config.closure_warps)  # of a tile, per thread
     products, closing = _closure_loops(compiled, values)
@@ -221,6 +221,9 @@ def _nvidia_closure(case: Case, variant: Variant, compiled: Compiled) -> None:
     few = {100: 2, 90: 0 if OVERSIZED_VIEWS else 2}.get(capability, 0)
     for loop in (*products, *closing) if dtype.itemsize < 8 else ():
         assert loop["STL"] + loop["LDL"] <= few, loop
+    if capability == 90 and dtype == torch.int32 and operation == ["max"]:
+        for loop in products:  # three for two pairs
+            assert loop["VIMNMX"] + loop["VIMNMX3"] >= 12 * values, loop
     if capability == 90 and dtype == torch.int16:
         for loop in products:
             assert loop["VIADDMNMX"] == 8 * values
@@ -423,6 +426,16 @@ def _flows(case: Case, variant: Variant, compiled: Compiled) -> None:
     assert loop.total() <= 390
     assert loop["VOTE"] == 2  # none is repeated for threads that are apart
     assert compiled.instructions["WARPSYNC"] == 0
+
+
+@checks("shared spanning tree")
+def _spanning_tree(case: Case, variant: Variant, compiled: Compiled) -> None:
+    """Rows are written 16 bytes at a time, four rows in a turn; threads exchange nothing."""
+    if case == (torch.float32, False, 90):
+        loop, values = compiled.main_loop(), 4 * values_of(variant, "BLOCK")
+        assert loop["STG"] == values / 4
+        assert loop.total() <= 6 * values, loop
+        assert sum(loop[name] for name in ("STS", "LDS", "SHFL", "BAR")) == 0
 
 
 @checks("shared hops")

@@ -39,6 +39,7 @@ GROUPS = (
         "elimination/test_sweeps_gpu.py",
         "elimination/test_flows_gpu.py",
         "test_reachability.py",
+        "test_closures.py",
         "test_semirings.py",
     ],
 )

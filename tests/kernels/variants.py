@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from kernels.sass import Variant
 
+from tri_apsp.bottleneck import TREE_CONSTANTS
 from tri_apsp.configs import (
     EXPONENT_DTYPES,
     GpuTiles,
@@ -76,6 +77,7 @@ from tri_apsp.kernels.shared.product_predecessors import (
     _check_terms_kernel,
     _small_predecessors_kernel,
 )
+from tri_apsp.kernels.shared.spanning_tree import _tree_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import Operation, distance_range, floor, missing, no_edge
 from tri_apsp.sparse import triton as sparse_engine
@@ -220,7 +222,12 @@ def nvidia_product(
 
 
 def nvidia_closure(
-    kind: str, dtype: torch.dtype, nonnegative: bool, capability: int, **more: Any
+    kind: str,
+    dtype: torch.dtype,
+    nonnegative: bool,
+    capability: int,
+    operation: Operation = "plus",
+    **more: Any,
 ) -> Variant:
     """A closure, by `kind`: by many programs per graph, which divide tiles, or by one; alone, or as
     all of a solve.
@@ -231,7 +238,9 @@ def nvidia_closure(
     tile, warps, many = config.closure_tile, config.closure_warps, kind.endswith("many")
     parts, programs = (4, config.closure_programs) if many else (1, config.batch_programs)
     constants: dict[str, Any] = {
-        "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
+        "CLOSURE": closure_constants(
+            dtype, nonnegative, operation, tile=tile, warps=warps, parts=parts
+        ),
         "SIZES": not many,
         "COOPERATIVE": many,
     }
@@ -468,6 +477,13 @@ def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
     return _variant(kernel, torch.int32, capability, constants, **types)
 
 
+def spanning_tree(dtype: torch.dtype, is_reversed: bool, capability: int) -> Variant:
+    """The kernel that writes all rows of a tree."""
+    constants = {"IS_REVERSED": is_reversed, **TREE_CONSTANTS}
+    types = dict.fromkeys(("order_ptr", "place_ptr"), "*i32")
+    return _variant(_tree_kernel, dtype, capability, constants, **types)
+
+
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     """The Boolean product of an engine by its tiles of that index."""
     if engine == "nvidia":
@@ -668,6 +684,15 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             *star(NVIDIA_CLOSURES, [torch.float32], [True, False], CAPABILITIES),
             ("closure by many", torch.int64, False, 90),
             ("solve by many", torch.int16, False, 90),
+            *(
+                (*case, "max")
+                for case in star(
+                    ["closure by many", "closure by one"],
+                    [torch.int32, torch.int64],
+                    [False],
+                    CAPABILITIES,
+                )
+            ),
         ],
     ),
     "shared value_range": (
@@ -722,6 +747,10 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
         ],
     ),
     "nvidia flows": (nvidia_flows_walk, star([torch.float32], CAPABILITIES)),
+    "shared spanning tree": (
+        spanning_tree,
+        star([torch.float32, torch.float64, torch.int16, torch.int64], [False, True], CAPABILITIES),
+    ),
     "shared hops": (
         hop_kernel,
         [

@@ -177,6 +177,7 @@ class NvidiaEngine(TritonEngine):
             _closure_kernel,
             spec.dtype,
             spec.nonnegative,
+            spec.operation,
             sizes is not None,
             tile,
             parts,
@@ -210,6 +211,7 @@ class NvidiaEngine(TritonEngine):
             _solve_kernel,
             dtype,
             self.spec.nonnegative and self.solves_by_sign(weights),
+            self.spec.operation,
             has_sizes,
             tile,
             parts,
@@ -407,10 +409,12 @@ class NvidiaEngine(TritonEngine):
         return None if self._is_exact() else super().panel_buffers(like, rows, columns)
 
     def _is_exact(self) -> bool:
-        """Return whether sums are exact: then D D = D, and panels may be read after they were
+        """Return whether D D = D, since nothing is rounded: then panels may be read after they were
         replaced.
         """
-        return self.spec.nonnegative and not self.spec.dtype.is_floating_point
+        spec = self.spec
+        is_sum = spec.operation == "plus"
+        return not is_sum or (spec.nonnegative and not spec.dtype.is_floating_point)
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         height, width, length = d.shape[1], row.shape[2], column.shape[1]
@@ -458,6 +462,7 @@ def _closure_launcher(
     kernel: Any,
     dtype: torch.dtype,
     nonnegative: bool,
+    operation: Operation,
     sizes: bool,
     tile: int,
     parts: int,
@@ -468,7 +473,9 @@ def _closure_launcher(
 ) -> Launcher:
     """Return the launcher of the closure or, with the further constants of one, of the solve."""
     constants = {
-        "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
+        "CLOSURE": closure_constants(
+            dtype, nonnegative, operation, tile=tile, warps=warps, parts=parts
+        ),
         "SIZES": sizes,
         "COOPERATIVE": cooperative,
         "launch_cooperative_grid": cooperative,

@@ -92,7 +92,13 @@ def argmin_constants(
 
 
 def closure_constants(
-    dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, parts: int
+    dtype: torch.dtype,
+    nonnegative: bool,
+    operation: Operation = "plus",
+    *,
+    tile: int,
+    warps: int,
+    parts: int,
 ) -> ClosureConstants:
     """Return what a closure by programs of `warps` warps, which divide a tile into `parts`, is
     compiled for.
@@ -100,12 +106,12 @@ def closure_constants(
     vector = 8 if dtype == torch.int16 else 4  # columns of a thread in a row: four words
     lanes_n = min(64, tile) // vector
     return ClosureConstants(
-        NO_EDGE=no_edge(dtype),
-        FLOOR=None if nonnegative else floor(dtype),
+        NO_EDGE=missing(dtype, operation),
+        FLOOR=None if nonnegative or operation == "max" else floor(dtype),
         TILE=tile,
         PARTS=parts,
         COMPUTE=getattr(gl, dtype_name(compute_dtype(dtype))),
-        STRATEGY=strategy(dtype, nonnegative),
+        STRATEGY=strategy(dtype, nonnegative, operation),
         ACC=gl.BlockedLayout([1, vector], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
         ACC_TALL=gl.BlockedLayout([1, vector], [2 * vector, 16 // vector], [warps, 1], [1, 0]),
         SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),

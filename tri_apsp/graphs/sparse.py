@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -291,6 +291,14 @@ class SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""
         return SparseGraph(self.n, replace(self.by_source, weights=weights), self.labels)
 
+    def encoded(self, encode: Callable[[torch.Tensor], torch.Tensor]) -> SparseGraph:
+        """Return the graph with other weights, and without the edges whose new one is no_edge."""
+        lists, weights = self.by_source, encode(self.by_source.weights)
+        if bool((weights < no_edge(weights.dtype)).all()):
+            return self.with_weights(weights)
+        found = canonical(self.n, lists.owners(), lists.vertices.long(), weights, lists.rows)
+        return SparseGraph(self.n, found.by_source, self.labels)
+
     def with_source(self, vertices: torch.Tensor) -> SparseGraph:
         """Return the graph with a further vertex n and edges of weight 0 from it to `vertices`,
         which ascend.
@@ -366,6 +374,7 @@ def sparse_graph(
     *,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
+    encode: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> SparseGraph:
     """Return the sparse graph of what a caller gave, which stays unchanged.
 
@@ -379,6 +388,7 @@ def sparse_graph(
         dtype: float32, float64, int32 or int64; None keeps that of `graph`, and takes float32 for
             files and bool.
         device: None keeps that of a tensor, and takes the CPU for others.
+        encode: replaces the weights, in `dtype`, before the lightest of parallel ones is taken.
 
     Raises:
         InputError: for another type, shape, dtype or device; NaN or -inf; an index beyond the
@@ -403,6 +413,8 @@ def sparse_graph(
         given: SparseGraph = graph
         if dtype is not None and dtype != given.dtype:
             given = given.with_weights(_cast(given.by_source.weights, dtype))
+        if encode is not None:
+            given = given.encoded(encode)
         return given if device is None else given.to(device)
     labels = None
     if isinstance(graph, DenseGraph):
@@ -424,7 +436,9 @@ def sparse_graph(
         edges.warn_of_zones()
         arrays = edges.sources, edges.targets, edges.weights, edges.rows
         sources, targets, weights, rows = (as_tensor(x, "graph").contiguous() for x in arrays)
-    found = of_entries(n, sources, targets, weights, dtype=dtype, device=place, rows=rows)
+    found = of_entries(
+        n, sources, targets, weights, dtype=dtype, device=place, rows=rows, encode=encode
+    )
     return SparseGraph(n, found.by_source, labels)  # type: ignore[arg-type]
 
 
@@ -448,6 +462,7 @@ def of_entries(
     dtype: torch.dtype | None = None,
     device: torch.device,
     rows: torch.Tensor | None = None,
+    encode: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> SparseGraph:
     """Return the graph of n vertices and of edges in any order; see sparse_graph.
 
@@ -463,6 +478,7 @@ def of_entries(
     _check_memory(n, len(weights), weights.dtype, device)
     _check_entries(n, sources, targets, weights)
     weights = _cast(weights.to(device), dtype or weights.dtype)
+    weights = weights if encode is None else encode(weights)
     return canonical(n, sources.to(device), targets.to(device), weights, rows)
 
 

@@ -1,0 +1,342 @@
+"""Paths whose greatest weight is least: where edges count in both directions, by a minimum spanning
+tree; of all vertices, by the methods of dense weights with the greater of two values in place of
+the sum; from few vertices, by Dijkstra's algorithm with the same change.
+
+Weights are encoded, see closures: less is better, and no_edge is no edge. In the result `none`,
+more than any weight, is a pair without a path, and `least`, less than any, a vertex and itself.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from tri_apsp import engines
+from tri_apsp.arguments import as_batch
+from tri_apsp.dense.plan import plan_dense
+from tri_apsp.device import current
+from tri_apsp.engines import MatrixSpec
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
+from tri_apsp.gpu.launcher import cached_launcher
+from tri_apsp.graphs.sparse import SparseGraph, canonical
+from tri_apsp.memory import fits_memory, memory_for
+from tri_apsp.methods import Observer
+from tri_apsp.plan import Plan
+from tri_apsp.request import Request
+from tri_apsp.result import Result
+from tri_apsp.semirings import DTYPES_BY_NAME, SEMIRINGS, Semiring, no_edge
+
+# Rows of a task on the CPU, and weights that are read at once.
+_ROWS_PER_TASK, _WEIGHTS_PER_BLOCK = 16, 1 << 26
+# Kernels read rows of multiples of this faster.
+_ALIGNED = 16
+# The operations of a dense solve in the time that Dijkstra's algorithm takes for an edge and for a
+# vertex: on the same threads of a CPU, and on a GPU beside one of its host. On two cores all rows
+# of n = 4096, 2, 8, 64 and 512 edges each, take 1.3, 2.9, 3.2 and 20 s, a dense solve 2.1 to 3.7.
+_STEPS, _STEPS_ON_GPU = (64, 512), (40_000, 640_000)
+
+TREE_CONSTANTS = {"ROWS": 64, "BLOCK": 1024, "num_warps": 4}
+"""The constants of the kernel that writes all rows of a tree, but IS_REVERSED."""
+
+Rows = tuple[torch.Tensor, torch.Tensor | None]
+"""Encoded values (rows, n), and predecessors if they are wanted."""
+
+
+def solve(request: Request, semiring: Semiring) -> Result:
+    """Return the closure over "max_min" or "min_max" of encoded weights."""
+    graph = request.graph
+    if graph is None and not request.is_batch:
+        weights = request.as_batch().weights[0]
+        trees = nearest_edges(weights) if _is_symmetric(weights) else None
+    else:
+        trees = graph if graph is not None and _is_symmetric_graph(graph) else None
+    itemsize = request.dtype.itemsize + torch.int32.itemsize * request.options.predecessors
+    size = math.prod(request.shape[:-1]) * request.n * itemsize
+    with memory_for("the values of all pairs", size, request.device, "give fewer `sources`"):
+        if trees is not None:
+            result = _by_trees(request, trees, semiring)
+        elif request.is_batch or _prefers_dense(request):
+            result = _by_blocks(request, semiring)
+        else:
+            plan = _plan(request, "dijkstra", "cpu", "for chosen rows or few edges")
+            result = _decoded(request, plan, _by_dijkstra(request, request.by_edges), semiring)
+    targets, distances = request.targets, result.distances
+    return dataclasses.replace(
+        result,
+        distances=distances if targets is None else distances[:, targets.to(distances.device)],
+        sources=request.sources,
+        targets=targets,
+        labels=request.labels,
+        edge_lists=None if graph is None else graph.by_source,
+        semiring=semiring.name,
+    )
+
+
+def reverse(values: torch.Tensor) -> torch.Tensor:
+    """Return values in the reverse order; of integers without overflow."""
+    return 0 - values if values.is_floating_point() else ~values
+
+
+def _ends(dtype: torch.dtype) -> tuple[float | int, float | int]:
+    """Return `least` and `none`."""
+    return SEMIRINGS["max_min"].zero(dtype), SEMIRINGS["min_max"].zero(dtype)
+
+
+def _is_symmetric(weights: torch.Tensor) -> bool:
+    step = max(1, _WEIGHTS_PER_BLOCK // max(1, len(weights)))
+    parts = (slice(first, first + step) for first in range(0, len(weights), step))
+    return all(torch.equal(weights[part], weights[:, part].mT) for part in parts)
+
+
+def _is_symmetric_graph(graph: SparseGraph) -> bool:
+    there, back = graph.by_source, graph.by_destination
+    return all(
+        torch.equal(getattr(there, name), getattr(back, name))
+        for name in ("offsets", "vertices", "weights")
+    )
+
+
+def _prefers_dense(request: Request) -> bool:
+    """Return whether a dense solve, which has all rows, takes less time than Dijkstra's algorithm
+    for those that are wanted.
+    """
+    n, dtype, device = request.n, request.dtype, request.device
+    if not fits_memory(2 * n * n * dtype.itemsize, device):
+        return False
+    if request.graph is None:
+        edges = int((request.as_batch().weights < no_edge(dtype)).sum())
+    else:
+        edges = request.graph.edges
+    per_edge, per_vertex = _STEPS
+    if device.type != "cpu":
+        per_edge, per_vertex = (steps // thread_count() for steps in _STEPS_ON_GPU)
+    return n**3 <= request.rows * (per_edge * edges + per_vertex * n)
+
+
+def _plan(request: Request, method: str, engine: str, reason: str) -> Plan:
+    itemsize = request.dtype.itemsize + torch.int32.itemsize * request.options.predecessors
+    return Plan(
+        way="sparse",
+        method=method,
+        engine=engine,
+        config=None,
+        reason=reason,
+        memory=request.rows * request.n * itemsize,
+    )
+
+
+def _decoded(request: Request, plan: Plan, rows: Rows, semiring: Semiring) -> Result:
+    found, predecessors = rows
+    found = reverse(found) if semiring.is_reversed else found
+    if predecessors is not None:
+        predecessors = predecessors.to(request.device)
+    return Result(found.to(request.device), plan, predecessors)
+
+
+# --- By spanning trees
+
+
+class SpanningTrees(NamedTuple):
+    """Minimum spanning trees of the components of a graph, see kernels.cpu.bottleneck.prim."""
+
+    order: Array
+    heights: Array
+    parents: Array
+
+    @property
+    def place(self) -> Array:
+        """The place of each vertex in the order."""
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(len(place), dtype=np.int32)
+        return place
+
+
+def spanning_trees(graph: SparseGraph, dtype: torch.dtype) -> SpanningTrees:
+    """Return those of a graph with edges in both directions, with heights in a dtype that holds its
+    weights.
+    """
+    from tri_apsp.kernels.cpu.bottleneck import prim  # which imports Numba
+
+    lists = graph.by_source.arrays()
+    order, parents = np.empty((2, graph.n), np.int32)
+    heights = np.empty(graph.n, lists[2].dtype)
+    prim(*lists, heights.dtype.type(_ends(graph.dtype)[1]), order, heights, parents)
+    return SpanningTrees(order, _in_dtype(torch.from_numpy(heights), dtype).numpy(), parents)
+
+
+def _in_dtype(found: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return values in the dtype of the weights, of which int16 are solved in int32."""
+    return found if found.dtype == dtype else found.clamp(*_ends(dtype)).to(dtype)
+
+
+def nearest_edges(weights: torch.Tensor) -> SparseGraph:
+    """Return edges of a symmetric matrix (n, n), in both directions, that contain minimum spanning
+    trees: those by which Borůvka's algorithm joins each component to the nearest other one.
+
+    Cost: at most log2 n passes over the matrix.
+    """
+    n, device, none = len(weights), weights.device, no_edge(weights.dtype)
+    component = vertices = torch.arange(n, device=device)
+    step = max(1, _WEIGHTS_PER_BLOCK // max(1, n))
+    ends, values = [vertices.new_empty(2, 0)], [weights.new_empty(0)]
+    while n:
+        parts = (slice(first, first + step) for first in range(0, n, step))
+        rows = (
+            weights[part].masked_fill(component[part, None] == component, none).min(1)
+            for part in parts
+        )
+        least, nearest = (torch.cat(x) for x in zip(*rows, strict=True))
+        # The first of the rows with the least weight of each component: of several edges from one,
+        # the second may be heavier than others between the components that it joins.
+        first = _least_of_each(component, least)
+        first = _least_of_each(component, vertices.masked_fill(least != first, n))
+        chosen = (least < none) & (vertices == first)
+        if not bool(chosen.any()):
+            break
+        ends.append(torch.stack((vertices[chosen], nearest[chosen])))
+        values.append(least[chosen])
+        component = _joined(component, component[ends[-1]])
+    (tails, heads), found = torch.cat(ends, 1).cpu(), _wide(torch.cat(values))
+    return canonical(n, torch.cat((tails, heads)), torch.cat((heads, tails)), found.repeat(2))
+
+
+def _least_of_each(component: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return for each vertex the least value (n,) of its component."""
+    least = values.clone().scatter_reduce_(0, component, values, "amin", include_self=False)
+    return least[component]
+
+
+def _joined(component: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Return the components (n,) after those of `ends` (2, edges) were joined."""
+    from scipy.sparse import coo_array  # imports of 0.1 s
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(component)
+    graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends.cpu().numpy())), (n, n))
+    labels = torch.from_numpy(connected_components(graph, directed=False)[1])
+    return labels.to(component)[component]
+
+
+def _wide(values: torch.Tensor) -> torch.Tensor:
+    """Return weights of dense ones on the CPU, in a dtype of sparse graphs."""
+    return (values.int() if values.dtype == torch.int16 else values).cpu()
+
+
+def _by_trees(request: Request, graph: SparseGraph, semiring: Semiring) -> Result:
+    trees = spanning_trees(graph.to(torch.device("cpu")), request.dtype)
+    on_cpu = request.device.type == "cpu" or request.sources is not None
+    on_cpu |= request.options.predecessors
+    plan = _plan(request, "spanning_tree", "cpu" if on_cpu else "portable", "an undirected graph")
+    if not on_cpu:
+        return Result(all_tree_rows(trees, request.device, semiring), plan)
+    arrays = trees.order, trees.place, trees.heights, trees.parents
+    return _decoded(request, plan, _rows(request, "tree_rows", *arrays, edges=0), semiring)
+
+
+def all_tree_rows(trees: SpanningTrees, device: torch.device, semiring: Semiring) -> torch.Tensor:
+    """Return the decoded values (n, n) of spanning trees on a GPU.
+
+    Cost: little more than writing them.
+    """
+    from tri_apsp.kernels.shared.spanning_tree import _tree_kernel  # which needs Triton
+
+    order, place, heights = (
+        torch.from_numpy(x).to(device) for x in (trees.order, trees.place, trees.heights)
+    )
+    n, rows, least = len(order), TREE_CONSTANTS["ROWS"], _ends(heights.dtype)[0]
+    out = heights.new_empty(n, n)
+    if not n:
+        return out
+    windows = heights.expand(n.bit_length(), n).contiguous()
+    for level in range(1, len(windows)):
+        half, below = 1 << (level - 1), windows[level - 1]
+        torch.maximum(below[:-half], below[half:], out=windows[level, :-half])
+    # inner[block, i, j] is the greatest height after i up to j in a block of rows; that of the last
+    # is filled up by its last vertex.
+    filled = torch.nn.functional.pad(heights, (0, -n % rows), value=least).view(-1, 1, rows)
+    local = torch.arange(rows, device=device)
+    inner = filled.masked_fill(local[:, None] >= local, least).cummax(2).values
+    before, after = inner[:, 0].contiguous(), inner[:, :, -1].contiguous()
+    launch = cached_launcher(_tree_kernel, IS_REVERSED=semiring.is_reversed, **TREE_CONSTANTS)
+    grid = len(inner), -(-n // TREE_CONSTANTS["BLOCK"]), 1
+    with current(device):
+        launch(grid, out, order, place, after, before, windows, n)
+    places = torch.arange(inner.numel() // rows, device=device).clamp(max=n - 1)
+    vertices = order[places].long().view(-1, rows)
+    values = torch.maximum(inner, inner.mT)
+    values = reverse(values) if semiring.is_reversed else values
+    out[vertices[:, :, None], vertices[:, None, :]] = values
+    return out
+
+
+# --- By blocks of dense weights
+
+
+def _by_blocks(request: Request, semiring: Semiring) -> Result:
+    """Solve all rows, by integers in the order of the weights."""
+    weights, n, order = request.as_batch().weights, request.n, SEMIRINGS["min_max"]
+    least, none = _ends(weights.dtype)
+    values = weights.masked_fill(weights == no_edge(weights.dtype), none)
+    values.diagonal(dim1=1, dim2=2).fill_(least)
+    encoded = order.encode(values)
+    if encoded.dtype == torch.int16:  # whose closures take sums alone
+        encoded = encoded.int()
+    keys = torch.nn.functional.pad(encoded, 2 * (0, -n % _ALIGNED))
+    keys[:, n:] = keys[:, :, n:] = torch.iinfo(keys.dtype).max
+    plan = plan_dense(as_batch(keys))
+    spec = MatrixSpec(keys.shape[1], keys.dtype, keys.device, False, operation="max")
+    with current(request.device):
+        plan.implementation.solve(keys, engines.make(spec, plan.config), Observer())
+    decoded = order.decode(keys[:, :n, :n].contiguous(), weights.dtype)
+    found, predecessors = _in_dtype(decoded, weights.dtype), None
+    if request.options.predecessors:
+        pairs = zip(values, found, strict=True)
+        predecessors = torch.stack([_tight_predecessors(request, *pair) for pair in pairs])
+    if not request.is_batch:
+        found = found[0] if request.sources is None else found[0, request.sources.to(found.device)]
+        predecessors = None if predecessors is None else predecessors[0]
+    return _decoded(request, plan, (found, predecessors), semiring)
+
+
+def _tight_predecessors(
+    request: Request, weights: torch.Tensor, found: torch.Tensor
+) -> torch.Tensor:
+    """Return the predecessors of the paths of the best values (n, n). Edges whose weight is the
+    best value suffice: a path of better edges takes the place of any other.
+    """
+    n, (_, none) = len(weights), _ends(weights.dtype)
+    tails, heads = ((weights == found) & (weights != none)).nonzero().unbind(1)
+    graph = canonical(n, tails.cpu(), heads.cpu(), _wide(weights[tails, heads]))
+    predecessors = _by_dijkstra(request, graph)[1]
+    assert predecessors is not None
+    return predecessors
+
+
+# --- By rows
+
+
+def _by_dijkstra(request: Request, graph: SparseGraph) -> Rows:
+    lists = graph.to(torch.device("cpu")).by_source.arrays()
+    return _rows(request, "bottleneck", *lists, edges=graph.edges)
+
+
+def _rows(request: Request, kernel: str, *arrays: Array, edges: int) -> Rows:
+    """Return the rows of the sources by a kernel of kernels.cpu.bottleneck; the third of the arrays
+    are weights.
+    """
+    from tri_apsp.kernels.cpu import bottleneck as kernels  # which imports Numba
+
+    n, own, wanted = request.n, arrays[2].dtype, request.options.predecessors
+    starts = np.arange(n) if request.sources is None else request.sources.numpy()
+    ends = [own.type(end) for end in _ends(DTYPES_BY_NAME[own.name])]
+    d = np.empty((len(starts), n), own)
+    predecessors = np.empty(d.shape if wanted else (0, 0), np.int32)
+    parts = [slice(i, i + _ROWS_PER_TASK) for i in range(0, len(d), _ROWS_PER_TASK)]
+    tasks: list[CpuTask] = [
+        (*arrays, starts[part], *ends, d[part], predecessors[part]) for part in parts
+    ]
+    run_tasks(getattr(kernels, kernel), tasks, 4 * len(d) * (edges + n), thread_count())
+    found = _in_dtype(torch.from_numpy(d), request.dtype)
+    return found, torch.from_numpy(predecessors) if wanted else None
