@@ -35,7 +35,7 @@ def _tree_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """out[order[p], j] <- the greatest height between p and place[j]; for places of the same program
+    """out[order[p], j] <- the greatest height between p and place[j]; where both are of one program
     some other value, so that a store is not divided.
 
     Args:
