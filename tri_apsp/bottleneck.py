@@ -34,10 +34,11 @@ _ROWS_PER_TASK, _WEIGHTS_PER_BLOCK = 16, 1 << 26
 _ALIGNED = 16
 # The operations of a dense solve in the time that Dijkstra's algorithm takes for an edge and for a
 # vertex: on the same threads of a CPU, and on a GPU beside one of its host. On two cores all rows
-# of n = 4096, 2, 8, 64 and 512 edges each, take 1.3, 2.9, 3.2 and 20 s, a dense solve 2.1 to 3.7.
-_STEPS, _STEPS_ON_GPU = (64, 512), (40_000, 640_000)
+# of n = 4096, 2, 8, 64 and 512 edges each, take 1.3, 2.9, 3.2 and 20 s, a dense solve 2.1 to 3.7;
+# beside an H200 on 16 cores, n = 16384, 8 and 64 edges each, 3.7 and 7.4 s, and 0.42.
+_STEPS, _STEPS_ON_GPU = (64, 512), (40_000, 2_000_000)
 
-TREE_CONSTANTS = {"ROWS": 64, "BLOCK": 1024, "num_warps": 4}
+TREE_CONSTANTS = {"ROWS": 64, "BLOCK": 2048, "num_warps": 8}
 """The constants of the kernel that writes all rows of a tree, but IS_REVERSED."""
 
 Rows = tuple[torch.Tensor, torch.Tensor | None]
@@ -249,22 +250,25 @@ def all_tree_rows(trees: SpanningTrees, device: torch.device, semiring: Semiring
     out = heights.new_empty(n, n)
     if not n:
         return out
-    windows = heights.expand(n.bit_length(), n).contiguous()
-    for level in range(1, len(windows)):
-        half, below = 1 << (level - 1), windows[level - 1]
-        torch.maximum(below[:-half], below[half:], out=windows[level, :-half])
-    # inner[block, i, j] is the greatest height after i up to j in a block of rows; that of the last
-    # is filled up by its last vertex.
-    filled = torch.nn.functional.pad(heights, (0, -n % rows), value=least).view(-1, 1, rows)
-    local = torch.arange(rows, device=device)
-    inner = filled.masked_fill(local[:, None] >= local, least).cummax(2).values
+    # The last block is filled up by the last vertex.
+    filled = torch.nn.functional.pad(heights, (0, -n % rows), value=least).view(-1, rows)
+    blocks, local = len(filled), torch.arange(rows, device=device)
+    # inner[block, p, q] is the greatest height after p up to q.
+    inner = filled[:, None].masked_fill(local[:, None] >= local, least).cummax(2).values
     before, after = inner[:, 0].contiguous(), inner[:, :, -1].contiguous()
+    # between[b, c] is the greatest height after block b up to the first place of block c.
+    firsts, number = filled[:, 0], torch.arange(blocks, device=device)
+    whole = torch.maximum(firsts, before[:, -1])
+    between = whole.masked_fill(number[:, None] >= number, least).cummax(1).values
+    between = torch.maximum(between.roll(1, 1), firsts)
+    between.masked_fill_(number[:, None] >= number, least)
+    between = torch.maximum(between, between.mT)
     launch = cached_launcher(_tree_kernel, IS_REVERSED=semiring.is_reversed, **TREE_CONSTANTS)
-    grid = len(inner), -(-n // TREE_CONSTANTS["BLOCK"]), 1
+    grid = blocks, -(-n // TREE_CONSTANTS["BLOCK"]), 1
     with current(device):
-        launch(grid, out, order, place, after, before, windows, n)
-    places = torch.arange(inner.numel() // rows, device=device).clamp(max=n - 1)
-    vertices = order[places].long().view(-1, rows)
+        launch(grid, out, order, place, before, after, between, n, blocks)
+    vertices = order[torch.arange(blocks * rows, device=device).clamp_(max=n - 1)].long()
+    vertices = vertices.view(-1, rows)
     values = torch.maximum(inner, inner.mT)
     values = reverse(values) if semiring.is_reversed else values
     out[vertices[:, :, None], vertices[:, None, :]] = values
