@@ -16,7 +16,16 @@ import torch
 from torch.autograd import gradcheck
 
 import tri_apsp
-from tri_apsp import Config, GpuTiles, InputError, NegativeCycleError, bottleneck, tuned
+from tri_apsp import (
+    Config,
+    DistanceRangeError,
+    GpuTiles,
+    InputError,
+    NegativeCycleError,
+    bottleneck,
+    closures,
+    tuned,
+)
 from tri_apsp.errors import InputTypeError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.semirings import SEMIRINGS, Semiring
@@ -274,6 +283,44 @@ def test_nearest_edges_keep_lighter_edges_than_those_of_ties() -> None:
     assert tri_apsp.minimax_paths(weights).distances[1, 2] == 3
 
 
+@pytest.mark.parametrize(
+    ("semiring", "dtype"), [("max_plus", torch.int32), ("max_min", torch.int16)]
+)
+def test_no_edge_of_a_dtype_stays_no_edge_in_another(semiring: str, dtype: torch.dtype) -> None:
+    for none in (tri_apsp.no_edge(dtype), SEMIRINGS[semiring].zero(dtype)):  # type: ignore[index]
+        weights = torch.tensor([[0, 5], [none, 0]], dtype=dtype)
+        for wide in (torch.float64, torch.int64):
+            found = CLOSURES[semiring](weights, dtype=wide).distances
+            expected = [5, SEMIRINGS[semiring].zero(wide)]  # type: ignore[index]
+            assert [found[0, 1].item(), found[1, 0].item()] == expected
+
+
+def test_the_way_is_chosen_by_size() -> None:
+    random = np.random.default_rng(1)
+    ends = random.integers(0, 2000, (2, 4000))
+    few = scipy.sparse.coo_array((random.random(4000), tuple(ends)), shape=(2000, 2000))
+    dense = torch.from_numpy(random.random((300, 300)))
+    assert tri_apsp.widest_paths(few).method == "dijkstra"
+    assert tri_apsp.widest_paths(dense).method != "dijkstra"
+    result = tri_apsp.widest_paths(dense, sources=[3])
+    assert (result.method, result.plan.memory) == ("dijkstra", 300 * 8)
+    assert tri_apsp.widest_paths(torch.maximum(dense, dense.mT)).method == "spanning_tree"
+    assert tri_apsp.widest_paths(dense).plan.way == "dense"
+
+
+def test_blocks_of_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = torch.rand((40, 40), generator=torch.Generator().manual_seed(6))
+    either = torch.minimum(weights, weights.mT)
+    other = either.clone()
+    other[39, 38] += 1  # in the last block
+    expected = [tri_apsp.minimax_paths(x).distances for x in (weights, either, other)]
+    monkeypatch.setattr(bottleneck, "_WEIGHTS_PER_BLOCK", 100)
+    monkeypatch.setattr(closures, "_VALUES_PER_BLOCK", 100)
+    found = [tri_apsp.minimax_paths(x) for x in (weights, either, other)]
+    assert [x.method == "spanning_tree" for x in found] == [False, True, False]
+    assert all(torch.equal(x.distances, y) for x, y in zip(found, expected, strict=True))
+
+
 def test_batches() -> None:
     random = torch.Generator().manual_seed(1)
     batch = torch.rand((3, 20, 20), generator=random)
@@ -303,12 +350,27 @@ def test_a_cycle_is_named() -> None:
 
 def test_a_cycle_above_1_is_named_and_one_of_1_is_none() -> None:
     gains = torch.tensor([[1.0, 3.0], [0.5, 1.0]], dtype=torch.float64)
-    words = r"cycles whose product is above 1, but there is one of product 1\.5 through vertices"
+    words = r"cycles of product above 1, but there is one of product 1\.5 through vertices"
     with pytest.raises(NegativeCycleError, match=words):
         tri_apsp.most_reliable_paths(gains)
-    gains[1, 0] = 1 / 3
-    found = tri_apsp.most_reliable_paths(gains).distances
-    torch.testing.assert_close(found, gains)
+    huge = torch.tensor([[1.0, 1e200], [1e200, 1.0]], dtype=torch.float64)
+    with pytest.raises(NegativeCycleError, match="of product inf"):
+        tri_apsp.most_reliable_paths(huge)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_cycle_of_1_but_for_rounding_is_none(dtype: torch.dtype) -> None:
+    """Rates of exchange between prices: each cycle has the product 1, but for rounding."""
+    for x in (3, 1.0002, 1e-3, 7e5):
+        rates = torch.tensor([[1, x], [1 / x, 1]], dtype=dtype)
+        found = tri_apsp.most_reliable_paths(rates).distances
+        torch.testing.assert_close(found, rates)
+    price = torch.rand(30, generator=torch.Generator().manual_seed(5)).to(dtype) + 0.1
+    rates = price[:, None] / price
+    torch.testing.assert_close(tri_apsp.most_reliable_paths(rates).distances, rates)
+    rates[3, 8] *= 1.001
+    with pytest.raises(NegativeCycleError, match=r"of product 1\.00"):
+        tri_apsp.most_reliable_paths(rates)
 
 
 def test_products_keep_the_dtype_and_small_values() -> None:
@@ -319,12 +381,19 @@ def test_products_keep_the_dtype_and_small_values() -> None:
     np.testing.assert_allclose(found.distances[0, :10], 1e-3 ** np.arange(10.0), rtol=1e-6)
     assert found.distances[0, -1] == 0
     assert tri_apsp.most_reliable_paths(matrix.double()).distances[0, -1] > 1e-118
+    with pytest.raises(DistanceRangeError, match="a product is larger than the largest float"):
+        tri_apsp.most_reliable_paths(torch.diag(torch.full((4,), 1e30), 1))
 
 
 def test_gradients() -> None:
     weights = torch.rand((5, 5), dtype=torch.float64, generator=torch.Generator().manual_seed(4))
     works = (0.2 + 0.7 * weights).requires_grad_()
     assert gradcheck(lambda w: tri_apsp.most_reliable_paths(w).distances, works)
+    works = torch.eye(3, dtype=torch.float64)  # 0 is no edge, and has the gradient 0
+    works[0, 1] = works[1, 2] = 0.5
+    tri_apsp.most_reliable_paths(works.requires_grad_()).distances[0, 2].backward()
+    assert works.grad is not None
+    assert works.grad.tolist() == [[0, 0.5, 0], [0, 0, 0.5], [0, 0, 0]]
     after = weights.triu(1).masked_fill(weights.tril().bool(), -INF).requires_grad_()
     tri_apsp.critical_paths(after).distances[0, 4].backward()
     path = tri_apsp.critical_paths(after.detach(), predecessors=True).path(0, 4)
@@ -341,6 +410,7 @@ def test_filled_and_labels() -> None:
     assert result.filled(-1).tolist() == [[INF, 2.5, -1], [-1, INF, -1], [-1, -1, INF]]
     assert (result.labels, result.semiring) == (["a", "b", "c"], "max_min")
     assert result.paths([0, 1], [1, 2]).edges.tolist() == [0]
+    assert (result.path(1, 1), result.path(1, 0)) == ([1], [])
     dense = DenseGraph(torch.tensor([[0.0, 0.5], [INF, 0]]), ["x", "y"])
     assert tri_apsp.most_reliable_paths(dense).labels == ["x", "y"]
 
@@ -358,7 +428,13 @@ def test_prepared_graphs() -> None:
 def test_refusals() -> None:
     weights = torch.rand(3, 3)
     with pytest.raises(InputError, match=r"must not be negative, but one is -0\.5; give prob"):
-        tri_apsp.most_reliable_paths(weights - 0.5 - weights)
+        tri_apsp.most_reliable_paths(torch.full((3, 3), -0.5))
+    with pytest.raises(
+        DistanceRangeError, match="too far from 0; use a wider dtype, such as int32"
+    ):
+        tri_apsp.critical_paths(torch.tensor([[0, 4096], [16383, 0]], dtype=torch.int16))
+    with pytest.raises(InputError, match="must not be called under torch"):
+        torch.func.vmap(lambda w: tri_apsp.minimax_paths(w).distances)(torch.rand(2, 3, 3))
     with pytest.raises(InputError, match="must be floats, but are int64"):
         tri_apsp.most_reliable_paths(torch.ones(2, 2, dtype=torch.int64))
     with pytest.raises(InputError, match="must not require a gradient"):

@@ -772,37 +772,38 @@ def widest_paths(
     predecessors: bool = False,
     device: torch.device | str | None = None,
 ) -> Result:
-    """Compute the widths of the widest paths: D[i, j] is the greatest width of a path from i to j,
-    which is that of its narrowest edge.
+    """Compute the widest paths: `D[i, j] = max over paths from i to j of min over their edges of
+    w`.
 
     Args:
-        graph: as for `shortest_paths`, in memory, with the widths of the edges, such as capacities
-            or clearances, of either sign. No edge is `no_edge(dtype)` (inf) as in all functions,
-            and -inf or the least integer. Of parallel edges the widest counts, but a `SparseGraph`
-            has only the one of the least weight. Loops do not count.
+        graph: dense weights (n, n) or (batch, n, n), or a sparse graph, in memory and of a dtype
+            that `shortest_paths` takes: the widths of the edges, such as capacities or clearances,
+            of either sign. No edge is `no_edge(dtype)` (inf) as in all functions; in dense weights
+            also -inf, or the least integer. Of parallel edges the widest counts; a `SparseGraph`
+            has already dropped all but the least. Loops do not count.
         sources: as for `shortest_paths`.
         targets: as for `shortest_paths`.
         directed: as for `shortest_paths`; False: each edge counts in both directions.
         dtype: as for `shortest_paths`.
-        predecessors: as for `shortest_paths`; of several paths as wide, any.
+        predecessors: as for `shortest_paths`; ties are broken arbitrarily.
         device: as for `shortest_paths`, one.
 
     Returns:
-        As `shortest_paths`. A vertex has the width inf, or the largest integer, to itself; a pair
-        without a path -inf, or the least integer.
+        A `Result` with `distances` (n, n), (batch, n, n), (sources, n) or (sources, targets), of
+        the dtype of the graph and in its unit. A vertex has the width inf, or the largest integer,
+        to itself; a pair without a path -inf, or the least integer.
 
     Raises:
         ApspError: the errors of `shortest_paths`.
-
-    Gradients:
-        None.
+        InputError: weights that require a gradient; a call under torch.compile or torch.func.
 
     Cost:
-        Where each edge has one of the same weight in the other direction: a minimum spanning tree,
-        which takes at most log2 n passes over dense weights or a sort of the edges on the CPU, and
-        writing the result. Else n^3 operations, or from few sources or along few edges a search by
-        Dijkstra's algorithm on the CPU for each. With `predecessors` these are found on the CPU, by
-        such searches along the edges that are as wide as the widest path.
+        - Symmetric weights, but not of batches: a minimum spanning tree, in at most log2 n + 1
+          passes over dense weights, or O(m log n) steps on the CPU; then writing the result.
+        - Others: n^3 operations and 3 matrices of memory, or from few sources, and along few edges,
+          a search by Dijkstra's algorithm on the CPU for each source.
+        - `predecessors` are found on the CPU: in the tree; else by one such search for each source,
+          in dense weights along the edges (u, v) with w = D[u, v].
 
     Source:
         Pollack, The Maximum Capacity Through a Network, 1960; Hu, The Maximum Capacity Route
@@ -838,26 +839,23 @@ def minimax_paths(
     predecessors: bool = False,
     device: torch.device | str | None = None,
 ) -> Result:
-    """Compute the minimax distances: D[i, j] is the least of the greatest weights of an edge on a
-    path from i to j. In an undirected graph that is where i and j meet in single-linkage
-    clustering.
+    """Compute the minimax paths: `D[i, j] = min over paths from i to j of max over their edges of
+    w`. In an undirected graph that is the height at which single-linkage clustering joins i and j.
 
     Args:
-        graph: as for `shortest_paths`, in memory, with weights of either sign, such as heights,
-            risks or distances of neighbours. No edge is `no_edge(dtype)` (inf), or the largest
-            integer. Loops do not count.
+        graph: as for `widest_paths`, with weights of either sign, such as heights, risks or
+            distances of neighbours. No edge is `no_edge(dtype)` (inf); in dense weights also the
+            largest integer. Of parallel edges the least counts, and loops do not.
         sources, targets, directed, dtype, predecessors, device: as for `widest_paths`.
 
     Returns:
-        As `shortest_paths`. A vertex has the distance -inf, or the least integer, to itself, since
+        As `widest_paths`. A vertex has the distance -inf, or the least integer, to itself, since
         the path has no edge; `result.distances.fill_diagonal_(0)` if 0 is wanted. A pair without a
         path has inf, or the largest integer.
 
     Raises:
         ApspError: the errors of `shortest_paths`.
-
-    Gradients:
-        None.
+        InputError: weights that require a gradient; a call under torch.compile or torch.func.
 
     Cost:
         That of `widest_paths`.
@@ -897,23 +895,23 @@ def critical_paths(
     weight_error: float = 0.0,
     device: torch.device | str | None = None,
 ) -> Result:
-    """Compute the greatest weights of paths: D[i, j] is that of the longest path from i to j, such
-    as the time from the start of task i to that of task j in a schedule.
+    """Compute the longest paths: `D[i, j] = max over paths from i to j of the sum of w`, such as the
+    least time between the starts of tasks i and j in a schedule.
 
     Args:
-        graph: as for `shortest_paths`, in memory, without a cycle of positive weight: an acyclic
-            graph has none. No edge is `no_edge(dtype)` (inf), or `-no_edge(dtype)`. Of parallel
-            edges the one of the greatest weight counts, but a `SparseGraph` has only that of the
-            least, and no loop of positive weight.
+        graph: as for `widest_paths`, with weights of either sign but no cycle of positive weight:
+            an acyclic graph has none. No edge is `no_edge(dtype)` (inf); in dense weights also
+            `-no_edge(dtype)`. Of parallel edges the greatest counts; a `SparseGraph` has already
+            dropped all but the least, and loops of positive weight.
         sources, targets, dtype, predecessors, weight_error, device: as for `shortest_paths`.
 
     Returns:
-        As `shortest_paths`. A vertex has the distance 0 to itself; a pair without a path
+        As `widest_paths`. A vertex has the distance 0 to itself; a pair without a path
         `-no_edge(dtype)` (-inf).
 
     Raises:
         NegativeCycleError: a cycle of positive weight, which it names.
-        ApspError: the errors of `shortest_paths`, for the negated weights.
+        ApspError: the errors of `shortest_paths`; a call under torch.compile or torch.func.
 
     Gradients:
         Of dense weights as those of `shortest_paths`.
@@ -954,31 +952,34 @@ def most_reliable_paths(
     predecessors: bool = False,
     device: torch.device | str | None = None,
 ) -> Result:
-    """Compute the greatest products of weights: D[i, j] is that of the path from i to j whose
-    product is greatest, such as the probability that all of its edges work.
+    """Compute the most reliable paths: `D[i, j] = max over paths from i to j of the product of w`,
+    such as the probability that all edges of a path work.
 
     Args:
-        graph: as for `shortest_paths`, in memory, with floats that are not negative, such as
-            probabilities; above 1 they may be gains, without a cycle whose product is above 1. No
-            edge is 0, or inf. Of parallel edges the greatest counts, but a `SparseGraph` has only
-            the least.
+        graph: as for `widest_paths`, of float32 or float64, with weights that are not negative,
+            such as probabilities; above 1 they are gains, and no cycle may have a product above 1.
+            No edge is 0, or inf. Of parallel edges the greatest counts; a `SparseGraph` has already
+            dropped all but the least.
         sources, targets, directed, dtype, predecessors, device: as for `widest_paths`.
 
     Returns:
-        As `shortest_paths`, in the dtype of the graph. A vertex has 1 to itself; a pair without a
-        path has 0, as has one whose product is less than any number of the dtype.
+        As `widest_paths`. A vertex has 1 to itself; a pair without a path has 0, as has one whose
+        product is less than any number of the dtype.
 
     Raises:
-        NegativeCycleError: a cycle whose product is above 1 by more than rounding explains; it is
-            named.
-        ApspError: the errors of `shortest_paths`; weights of integers or below 0.
+        NegativeCycleError: a cycle whose product is above 1 by more than the rounding of its
+            weights explains; it is named.
+        DistanceRangeError: a product is larger than the dtype holds.
+        InputError: weights of integers or below 0.
+        ApspError: the errors of `shortest_paths`; a call under torch.compile or torch.func.
 
     Gradients:
-        Of dense weights as those of `shortest_paths`; of a weight of 0 NaN.
+        Of dense weights as those of `shortest_paths`; 0 of no edge.
 
     Cost:
-        That of `shortest_paths` in float64: logarithms are added. A product p has the error of
-        about k |log p| 2^-53, relative to it, for k edges.
+        That of `shortest_paths` in float64, and the memory of about 4 matrices of float64:
+        logarithms are added. The relative error of the product of k weights is about (k + the sum
+        of |log w|) 2^-53; float32 adds 2^-24.
 
     Source:
         Mohri, Semiring Frameworks and Algorithms for Shortest-Distance Problems, 2002.

@@ -19,11 +19,12 @@ from tri_apsp.dense.plan import plan_dense
 from tri_apsp.device import current
 from tri_apsp.engines import MatrixSpec
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
-from tri_apsp.gpu.launcher import cached_launcher
-from tri_apsp.graphs.sparse import SparseGraph, canonical
-from tri_apsp.memory import fits_memory, memory_for
+from tri_apsp.gpu.launcher import cached_launcher, compiling_side_by_side
+from tri_apsp.graphs.sparse import SparseGraph, canonical, components_of
+from tri_apsp.memory import check_memory, fits_memory, memory_for, require_memory
 from tri_apsp.methods import Observer
 from tri_apsp.plan import Plan
+from tri_apsp.planning import count_edges
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import DTYPES_BY_NAME, SEMIRINGS, Semiring, no_edge
@@ -32,10 +33,11 @@ from tri_apsp.semirings import DTYPES_BY_NAME, SEMIRINGS, Semiring, no_edge
 _ROWS_PER_TASK, _WEIGHTS_PER_BLOCK = 16, 1 << 26
 # Kernels read rows of multiples of this faster.
 _ALIGNED = 16
-# The operations of a dense solve in the time that Dijkstra's algorithm takes for an edge and for a
-# vertex: on the same threads of a CPU, and on a GPU beside one of its host. On two cores all rows
-# of n = 4096, 2, 8, 64 and 512 edges each, take 1.3, 2.9, 3.2 and 20 s, a dense solve 2.1 to 3.7;
-# beside an H200 on 16 cores, n = 16384, 8 and 64 edges each, 3.7 and 7.4 s, and 0.42.
+# The cost of Dijkstra's algorithm for each edge and each vertex, in operations of a dense solve: on
+# the same threads of a CPU; on a GPU, times the threads of its host. Seconds for all rows, by edges
+# at each vertex, and of a dense solve:
+#     two cores, n = 4096                  2: 1.3   8: 2.9   64: 3.2   512: 20   dense: 2.1
+#     an H200 with 16 cores, n = 16384              8: 3.7   64: 7.4             dense: 0.42
 _STEPS, _STEPS_ON_GPU = (64, 512), (40_000, 2_000_000)
 
 TREE_CONSTANTS = {"ROWS": 64, "BLOCK": 2048, "num_warps": 8}
@@ -55,7 +57,8 @@ def solve(request: Request, semiring: Semiring) -> Result:
         trees = graph if graph is not None and _is_symmetric_graph(graph) else None
     itemsize = request.dtype.itemsize + torch.int32.itemsize * request.options.predecessors
     size = math.prod(request.shape[:-1]) * request.n * itemsize
-    with memory_for("the values of all pairs", size, request.device, "give fewer `sources`"):
+    remedy = "give fewer graphs at a time" if request.is_batch else "give fewer `sources`"
+    with memory_for("the result", size, request.device, remedy):
         if trees is not None:
             result = _by_trees(request, trees, semiring)
         elif request.is_batch or _prefers_dense(request):
@@ -106,14 +109,12 @@ def _prefers_dense(request: Request) -> bool:
     n, dtype, device = request.n, request.dtype, request.device
     if not fits_memory(2 * n * n * dtype.itemsize, device):
         return False
-    if request.graph is None:
-        edges = int((request.as_batch().weights < no_edge(dtype)).sum())
-    else:
-        edges = request.graph.edges
     per_edge, per_vertex = _STEPS
     if device.type != "cpu":
         per_edge, per_vertex = (steps // thread_count() for steps in _STEPS_ON_GPU)
-    return n**3 <= request.rows * (per_edge * edges + per_vertex * n)
+    most = (n**3 / max(1, request.rows) - per_vertex * n) / per_edge
+    edges = count_edges(request.as_batch(), most) if request.graph is None else request.graph.edges
+    return edges is None or edges > most
 
 
 def _plan(request: Request, method: str, engine: str, reason: str) -> Plan:
@@ -147,11 +148,9 @@ class SpanningTrees(NamedTuple):
     parents: Array
 
     @property
-    def place(self) -> Array:
+    def places(self) -> Array:
         """The place of each vertex in the order."""
-        place = np.empty_like(self.order)
-        place[self.order] = np.arange(len(place), dtype=np.int32)
-        return place
+        return self.order.argsort().astype(np.int32)
 
 
 def spanning_trees(graph: SparseGraph, dtype: torch.dtype) -> SpanningTrees:
@@ -198,7 +197,9 @@ def nearest_edges(weights: torch.Tensor) -> SparseGraph:
             break
         ends.append(torch.stack((vertices[chosen], nearest[chosen])))
         values.append(least[chosen])
-        component = _joined(component, component[ends[-1]])
+        tails, heads = component[ends[-1]].cpu()
+        joins = canonical(n, tails, heads, torch.ones(len(tails)))
+        component = torch.from_numpy(components_of(joins, "weak")).to(device)[component]
     (tails, heads), found = torch.cat(ends, 1).cpu(), _wide(torch.cat(values))
     return canonical(n, torch.cat((tails, heads)), torch.cat((heads, tails)), found.repeat(2))
 
@@ -207,17 +208,6 @@ def _least_of_each(component: torch.Tensor, values: torch.Tensor) -> torch.Tenso
     """Return for each vertex the least value (n,) of its component."""
     least = values.clone().scatter_reduce_(0, component, values, "amin", include_self=False)
     return least[component]
-
-
-def _joined(component: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
-    """Return the components (n,) after those of `ends` (2, edges) were joined."""
-    from scipy.sparse import coo_array  # imports of 0.1 s
-    from scipy.sparse.csgraph import connected_components
-
-    n = len(component)
-    graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends.cpu().numpy())), (n, n))
-    labels = torch.from_numpy(connected_components(graph, directed=False)[1])
-    return labels.to(component)[component]
 
 
 def _wide(values: torch.Tensor) -> torch.Tensor:
@@ -232,7 +222,7 @@ def _by_trees(request: Request, graph: SparseGraph, semiring: Semiring) -> Resul
     plan = _plan(request, "spanning_tree", "cpu" if on_cpu else "portable", "an undirected graph")
     if not on_cpu:
         return Result(all_tree_rows(trees, request.device, semiring), plan)
-    arrays = trees.order, trees.place, trees.heights, trees.parents
+    arrays = trees.order, trees.places, trees.heights, trees.parents
     return _decoded(request, plan, _rows(request, "tree_rows", *arrays, edges=0), semiring)
 
 
@@ -244,7 +234,7 @@ def all_tree_rows(trees: SpanningTrees, device: torch.device, semiring: Semiring
     from tri_apsp.kernels.shared.spanning_tree import _tree_kernel  # which needs Triton
 
     order, place, heights = (
-        torch.from_numpy(x).to(device) for x in (trees.order, trees.place, trees.heights)
+        torch.from_numpy(x).to(device) for x in (trees.order, trees.places, trees.heights)
     )
     n, rows, least = len(order), TREE_CONSTANTS["ROWS"], _ends(heights.dtype)[0]
     out = heights.new_empty(n, n)
@@ -280,21 +270,32 @@ def all_tree_rows(trees: SpanningTrees, device: torch.device, semiring: Semiring
 
 def _by_blocks(request: Request, semiring: Semiring) -> Result:
     """Solve all rows, by integers in the order of the weights."""
-    weights, n, order = request.as_batch().weights, request.n, SEMIRINGS["min_max"]
-    least, none = _ends(weights.dtype)
-    values = weights.masked_fill(weights == no_edge(weights.dtype), none)
+    values, n = request.as_batch().weights, request.n
+    least, none = _ends(values.dtype)
+    # The weights are the copy that was encoded.
+    values.masked_fill_(values == no_edge(values.dtype), none)
     values.diagonal(dim1=1, dim2=2).fill_(least)
-    encoded = order.encode(values)
-    if encoded.dtype == torch.int16:  # whose closures take sums alone
-        encoded = encoded.int()
-    keys = torch.nn.functional.pad(encoded, 2 * (0, -n % _ALIGNED))
-    keys[:, n:] = keys[:, :, n:] = torch.iinfo(keys.dtype).max
-    plan = plan_dense(as_batch(keys))
-    spec = MatrixSpec(keys.shape[1], keys.dtype, keys.device, False, operation="max")
+    ranks = SEMIRINGS["min_max"]
+    kind = ranks.encode(values[:0]).dtype
+    kind = torch.int32 if kind == torch.int16 else kind  # whose closures take sums alone
+    m = n + -n % _ALIGNED
+    check_memory(n, len(values), values.dtype, values.device, matrices=2)
+    keys = torch.full((len(values), m, m), torch.iinfo(kind).max, dtype=kind, device=values.device)
+    rows = max(1, _WEIGHTS_PER_BLOCK // max(1, n * len(values)))
+    for part in (slice(first, min(first + rows, n)) for first in range(0, n, rows)):
+        keys[:, part, :n] = ranks.encode(values[:, part])
+    plan = dataclasses.replace(plan_dense(as_batch(keys)), way="dense", nonnegative=False)
+    spec = MatrixSpec(m, kind, keys.device, False, operation="max")
+    engine = engines.make(spec, plan.config)
     with current(request.device):
-        plan.implementation.solve(keys, engines.make(spec, plan.config), Observer())
-    decoded = order.decode(keys[:, :n, :n].contiguous(), weights.dtype)
-    found, predecessors = _in_dtype(decoded, weights.dtype), None
+        if keys.is_cuda:
+            with compiling_side_by_side():
+                plan.implementation.solve(torch.empty_like(keys, device="meta"), engine, Observer())
+        plan.implementation.solve(keys, engine, Observer())
+    found, predecessors = torch.empty_like(values), None
+    for part in (slice(first, min(first + rows, n)) for first in range(0, n, rows)):
+        found[:, part] = _in_dtype(ranks.decode(keys[:, part, :n], values.dtype), values.dtype)
+    del keys
     if request.options.predecessors:
         pairs = zip(values, found, strict=True)
         predecessors = torch.stack([_tight_predecessors(request, *pair) for pair in pairs])
@@ -335,6 +336,8 @@ def _rows(request: Request, kernel: str, *arrays: Array, edges: int) -> Rows:
     n, own, wanted = request.n, arrays[2].dtype, request.options.predecessors
     starts = np.arange(n) if request.sources is None else request.sources.numpy()
     ends = [own.type(end) for end in _ends(DTYPES_BY_NAME[own.name])]
+    size = len(starts) * n * (own.itemsize + 4 * wanted)
+    require_memory("the rows on the host", size, torch.device("cpu"), "give fewer `sources`")
     d = np.empty((len(starts), n), own)
     predecessors = np.empty(d.shape if wanted else (0, 0), np.int32)
     parts = [slice(i, i + _ROWS_PER_TASK) for i in range(0, len(d), _ROWS_PER_TASK)]

@@ -16,13 +16,18 @@ import torch
 from tri_apsp import bottleneck, calls
 from tri_apsp.arguments import as_tensor, check_tensor, check_weights
 from tri_apsp.device import resolve
-from tri_apsp.errors import InputError, InputTypeError, NegativeCycleError
+from tri_apsp.dispatch import has_functorch_wrapper, operation_error
+from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, NegativeCycleError
 from tri_apsp.graphs import DenseGraph, SparseGraph, cast_weights, is_sparse, sparse_graph
+from tri_apsp.memory import memory_for_matrices
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import SEMIRINGS, Semiring, dtype_name, no_edge
-from tri_apsp.value_checks import check_values
+from tri_apsp.value_checks import check_values, raise_out_of_range
 from tri_apsp.value_range import value_range
+
+# Weights that are encoded at a time, which limits what that takes besides the result.
+_VALUES_PER_BLOCK = 1 << 26
 
 
 def closure(
@@ -36,59 +41,69 @@ def closure(
     """Return the closure of a graph over "max_plus", "max_times", "max_min" or "min_max"; `options`
     are those of Request.of.
     """
-    over, place = SEMIRINGS[semiring], None if device is None else resolve(device)
+    over = SEMIRINGS[semiring]
     encode = _Encoding(over)
     encoded = _encoded(graph, encode, dtype)
-    if encode.lowest < 0 and over.operation == "times":
-        # Logarithms are rounded, so that a cycle of product 1 may be negative.
-        options["weight_error"] = 2.0**-52 * encode.farthest
-    request = Request.of(encoded, device=place, **options)
+    if over.operation == "times":
+        # The rounding of a weight, and that of its logarithm.
+        error = torch.finfo(encode.dtype).eps + 2.0**-52 * encode.farthest
+        options["weight_error"] = error
+    request = Request.of(encoded, device=None if device is None else resolve(device), **options)
+    del encoded
     if over.operation == "max":
         return bottleneck.solve(request, over)
     try:
         result = calls.solve(request)
     except NegativeCycleError as error:
-        weight = error.weight
-        if weight is not None:
-            weight = math.exp(-weight) if over.operation == "times" else -weight
-        raise error.of_semiring(over.name, weight) from None
+        raise error.of_semiring(over.name, _decoded_weight(error.weight, over)) from None
+    except DistanceRangeError:
+        raise_out_of_range(encode.dtype, "a weight or a path is too far from 0")
     distances = 0 - result.distances
     if over.operation == "times":
         distances = distances.exp().to(encode.dtype)
+        if bool(distances.detach().isinf().any()):
+            raise_out_of_range(encode.dtype, "a product is larger than the largest float")
     return dataclasses.replace(result, distances=distances, semiring=over.name)
 
 
+def _decoded_weight(weight: float | None, semiring: Semiring) -> float | None:
+    """Return the weight of a cycle in a semiring."""
+    if weight is None or semiring.operation == "plus":
+        return None if weight is None else -weight
+    return math.exp(-weight) if -weight < math.log(torch.finfo(torch.float64).max) else math.inf
+
+
 class _Encoding:
-    """The weights of shortest paths for those of a semiring.
+    """Returns the weights of shortest paths for those of a semiring.
 
     Attributes:
-        operation: of the semiring.
-        dtype: of the weights.
-        lowest, farthest: the least logarithm, and the largest of their magnitudes.
+        semiring: the semiring.
+        dtype: of the weights that were encoded.
+        farthest: the largest magnitude of their logarithms.
     """
 
     def __init__(self, semiring: Semiring) -> None:
-        self._semiring, self.operation = semiring, semiring.operation
-        self.dtype = torch.float32
-        self.lowest = self.farthest = 0.0
+        self.semiring, self.dtype, self.farthest = semiring, torch.float32, 0.0
 
-    def __call__(self, weights: torch.Tensor) -> torch.Tensor:
+    def __call__(self, weights: torch.Tensor, missing: torch.Tensor | None = None) -> torch.Tensor:
+        """Encode weights; `missing` are those that are no edge, None: find them."""
         self.dtype = weights.dtype
+        missing = self.missing(weights) if missing is None else missing
         found = weights
-        if self.operation == "times":
-            found = self._logarithms(weights)
-        elif self.operation == "plus":
+        if self.semiring.operation == "times":
+            found = self._logarithms(weights, missing)
+        elif self.semiring.operation == "plus":
             found = 0 - weights
-        elif self._semiring.is_reversed:
+        elif self.semiring.is_reversed:
             found = bottleneck.reverse(weights)
-        return found.masked_fill(self.missing(weights), no_edge(found.dtype))
+        return found.masked_fill(missing, no_edge(found.dtype))
 
     def missing(self, weights: torch.Tensor) -> torch.Tensor:
         """Return which weights are no edge: no_edge, and zero of the semiring."""
-        zero = self._semiring.zero(weights.dtype)
+        zero = self.semiring.zero(weights.dtype)
         return (weights == no_edge(weights.dtype)) | (weights == zero)
 
-    def _logarithms(self, weights: torch.Tensor) -> torch.Tensor:
+    def _logarithms(self, weights: torch.Tensor, missing: torch.Tensor) -> torch.Tensor:
         if not weights.is_floating_point():
             raise InputError(
                 "the weights of most reliable paths must be floats, but are "
@@ -100,11 +115,9 @@ class _Encoding:
                 "the weights of most reliable paths must not be negative, but one is "
                 f"{values[values < 0][0].item():g}; give probabilities."
             )
-        found = -weights.double().log()
-        finite = found.detach()[~self.missing(values)]
-        if finite.numel():
-            self.lowest = finite.min().item()
-            self.farthest = finite.abs().max().item()
+        found = -weights.masked_fill(missing, 1).double().log()
+        if found.numel():
+            self.farthest = max(self.farthest, found.detach().abs().max().item())
         return found
 
 
@@ -122,19 +135,33 @@ def _encoded(
     labels = None
     if isinstance(graph, DenseGraph):
         graph, labels = graph.weights, graph.labels
-    graph = as_tensor(graph, "graph")
-    if dtype is not None and check_tensor(graph, "graph").dtype != dtype:
-        graph = cast_weights(graph, dtype)
-    batch = check_weights(graph)
-    weights = batch.weights
-    if weights.requires_grad and encode.operation == "max":
+    tensor = check_tensor(as_tensor(graph, "graph"), "graph")
+    if torch.compiler.is_compiling() or has_functorch_wrapper(tensor):
+        raise InputError(
+            "this function must not be called under torch.compile or a transform of torch.func, "
+            "but is; call it outside, for many graphs with a batch."
+        )
+    batch = check_weights(tensor)
+    given, changes_dtype = batch.weights, dtype is not None and dtype != tensor.dtype
+    if given.requires_grad and (encode.semiring.operation == "max" or changes_dtype):
+        if changes_dtype:
+            raise operation_error("dtype", "convert the weights with .to().")
         raise InputError(
             "`graph` must not require a gradient, which paths of the greatest or least weight do "
             "not have; give graph.detach()."
         )
-    values = weights.detach()
-    values = values.masked_fill(encode.missing(values), 0)
-    check_values(values, "graph", value_range(values, no_edge(values.dtype)))
-    weights = encode(weights)
+    kind = torch.float64 if encode.semiring.operation == "times" else dtype
+    with memory_for_matrices(given, 3, kind):
+        missing = encode.missing(given)
+        values = given.masked_fill(missing, 1)
+        if changes_dtype:
+            assert dtype is not None
+            values = cast_weights(values, dtype)
+        found = value_range(values.detach(), no_edge(values.dtype))
+        check_values(values.detach(), "graph", found)
+        rows = max(1, _VALUES_PER_BLOCK // max(1, batch.count * batch.n))
+        parts = zip(torch.split(values, rows, 1), torch.split(missing, rows, 1), strict=True)
+        encoded = [encode(*part) for part in parts]
+        weights = encoded[0] if len(encoded) == 1 else torch.cat(encoded, 1)
     weights = weights if batch.batched else weights[0]
     return weights if labels is None else DenseGraph(weights, labels)

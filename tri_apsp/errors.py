@@ -77,9 +77,9 @@ class DistanceRangeError(ApspError, OverflowError):
 
 
 _CYCLES = {
-    "min_plus": ("shortest paths", "negative cycles", "of weight", "raise"),
-    "max_plus": ("critical paths", "cycles of positive weight", "of weight", "lower"),
-    "max_times": ("most reliable paths", "cycles whose product is above 1", "of product", "lower"),
+    "min_plus": ("shortest paths", "negative cycles", "weight", "raise", "g"),
+    "max_plus": ("critical paths", "cycles of positive weight", "weight", "lower", "g"),
+    "max_times": ("most reliable paths", "cycles of product above 1", "product", "lower", ".10g"),
 }
 
 
@@ -95,7 +95,7 @@ class NegativeCycleError(ApspError, ValueError):
         graphs: the indices of all such graphs; None: `batch` alone, or 0.
         mark: what marks such pairs.
         overwritten: whether the solve has replaced the weights.
-        semiring: of the paths; its name.
+        semiring: the name of that of the paths.
 
     Attributes:
         vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it
@@ -108,7 +108,7 @@ class NegativeCycleError(ApspError, ValueError):
         mark: the argument or option that marks such pairs in place of the error, for the message;
             "" if there is none.
         overwritten: whether the solve has replaced the weights.
-        semiring: of the paths: "min_plus", "max_plus" or "max_times".
+        semiring: that of the paths: "min_plus", "max_plus" or "max_times".
 
     Examples:
         >>> import torch
@@ -137,14 +137,14 @@ class NegativeCycleError(ApspError, ValueError):
         self.weight = weight
         self.graphs = (batch or 0,) if graphs is None else tuple(graphs)
         self.mark, self.overwritten, self.semiring = mark, overwritten, semiring
-        paths, cycles, of, change = _CYCLES[semiring]
+        paths, cycles, what, change, digits = _CYCLES[semiring]
         shown = ", ".join(
             str(vertex if labels is None else labels[vertex]) for vertex in self.vertices[:8]
         ) + (", ..." if len(self.vertices) > 8 else "")
         of_weight = (
             ""
             if weight is None
-            else f" {of} {weight if isinstance(weight, int) else format(weight, 'g')}"
+            else f" of {what} {weight if isinstance(weight, int) else format(weight, digits)}"
         )
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"

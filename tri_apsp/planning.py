@@ -374,7 +374,7 @@ def _reason_by_density(batch: DenseBatch, rows: int) -> str | None:
     most = most_edges(n, rows, weights.device, has_lists=False)
     if not most:
         return None
-    edges = _count_edges(batch, most)
+    edges = count_edges(batch, most)
     return reason_for_sparse(n, edges, rows, weights.device, has_lists=False)
 
 
@@ -440,7 +440,7 @@ def _only_names(config: Config | None, engine: str) -> bool:
     return config is None or config in (Config(), Config(engine=engine))
 
 
-def _count_edges(batch: DenseBatch, most: float) -> int | None:
+def count_edges(batch: DenseBatch, most: float) -> int | None:
     """Return the number of edges of one dense graph, or None if there are more than `most`."""
     weights, n = batch.weights[0], max(1, batch.n)
     missing = no_edge(weights.dtype)

@@ -60,7 +60,7 @@ class Result:
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
         edge_lists: the edges of a sparse graph by source, for `Paths.edges`; None: dense weights.
-        semiring: of which the distances are the closure; "min_plus": they are shortest.
+        semiring: the name of that over which the distances are best; "min_plus" of shortest ones.
         blocks: of several devices without `out`, the results of the rows on each, whose `sources`
             are its vertices, or of the graphs on each; `distances` then raises. Else ().
 
@@ -255,7 +255,7 @@ class Result:
         place = rows.to(self.distances.device), self._columns(to).to(self.distances.device)
         found = self.distances.flatten(0, -2)[place].to(device)
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
-        if self.semiring != "min_plus":  # of which each path has predecessors
+        if self.semiring != "min_plus":  # inf may be a width
             exists = (predecessors.flatten(0, 1)[rows, to] >= 0) | (from_ == to)
         paths = find_paths(predecessors.view(batch * row_count, columns), rows, to, exists)
         vertices, lists = paths.vertices, self.edge_lists

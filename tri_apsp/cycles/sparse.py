@@ -8,7 +8,7 @@ import torch
 
 from tri_apsp.cycles.search import Allowance, CycleSearch, Margins, NegativeCycle, search_on_cpu
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.graphs.sparse import SparseGraph, canonical, strong_components
+from tri_apsp.graphs.sparse import SparseGraph, canonical, components_of
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_checks import raise_out_of_range
 
@@ -98,7 +98,7 @@ class SparseComponents:
         """Find the negative components of a graph, which has some; return it without the edges at
         their vertices.
         """
-        labels = strong_components(graph)
+        labels = components_of(graph)
         cycles = _SparseSearch(graph, self._allowance).run(torch.from_numpy(labels))
         if not cycles:
             raise_out_of_range(graph.dtype, "a path weighs too little")

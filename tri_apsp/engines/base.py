@@ -61,7 +61,8 @@ class MatrixSpec(NamedTuple):
     of leading vertices of each graph. The other vertices are padding, all no_edge with the
     diagonal, which an engine may skip. None: no padding.
 
-    `operation` is that of the semiring; of another than "plus", only products are offered.
+    `operation` is that of the semiring; of "max" products, closures and panels are offered, of
+    others products.
     """
 
     n: int

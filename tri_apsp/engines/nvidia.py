@@ -413,8 +413,8 @@ class NvidiaEngine(TritonEngine):
         replaced.
         """
         spec = self.spec
-        is_sum = spec.operation == "plus"
-        return not is_sum or (spec.nonnegative and not spec.dtype.is_floating_point)
+        is_exact = spec.nonnegative and not spec.dtype.is_floating_point
+        return is_exact or spec.operation == "max"
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         height, width, length = d.shape[1], row.shape[2], column.shape[1]

@@ -442,14 +442,14 @@ def sparse_graph(
     return SparseGraph(n, found.by_source, labels)  # type: ignore[arg-type]
 
 
-def strong_components(graph: SparseGraph) -> npt.NDArray[np.int64]:
-    """Return a number in [0, n) for the strongly connected component of each vertex, (n,)."""
+def components_of(graph: SparseGraph, connection: str = "strong") -> npt.NDArray[np.int64]:
+    """Return a number in [0, n) for the component of each vertex, (n,): "strong" or "weak"."""
     from scipy.sparse import csr_array  # imports of 0.1 s, which few graphs need
     from scipy.sparse.csgraph import connected_components
 
     offsets, vertices, _ = graph.by_source.arrays()
     matrix = csr_array((np.ones(graph.edges, np.int8), vertices, offsets), (graph.n, graph.n))
-    labels: npt.NDArray[np.int64] = connected_components(matrix, connection="strong")[1]
+    labels: npt.NDArray[np.int64] = connected_components(matrix, connection=connection)[1]
     return labels.astype(np.int64)
 
 

@@ -18,7 +18,7 @@ from tri_apsp.elimination.base import Totals
 from tri_apsp.elimination.restricted import RestrictedGraph, given_graph, named_cycles
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, components_of, sparse_graph
 from tri_apsp.semirings import largest_distance, no_edge
 from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
@@ -110,7 +110,7 @@ def has_infinite_diameter(graph: SparseGraph, *, weighted: bool) -> bool:
     to be looked for.
     """
     searched = not weighted or graph.lowest >= 0
-    return searched and graph.n > 0 and bool(strong_components(graph).any())
+    return searched and graph.n > 0 and bool(components_of(graph).any())
 
 
 def closeness(

@@ -13,8 +13,8 @@ def prim(offsets, targets, weights, none, order, heights, parents):
     """Build minimum spanning trees by Prim's algorithm, which adds one vertex after another.
 
     The greatest weight on the path in a tree between the vertices order[p] and order[q], p < q, is
-    the greatest of heights[p + 1] to heights[q]: each is the least weight of an edge that leaves
-    all vertices before, of which the path has one.
+    the greatest of heights[p + 1] to heights[q], by the cut property: each height is the least
+    weight of an edge that leaves the vertices before.
 
     Args:
         offsets, targets, weights: the edges by source, in both directions.

@@ -25,8 +25,8 @@ def _tree_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """out[order[p], j] <- the greatest height between p and place[j]; where both are in one block
-    some other value, so that a store is not divided.
+    """out[order[p], j] <- the greatest height between p and place[j]. Where both are in one block,
+    the caller overwrites the value.
 
     Args:
         order_ptr, place_ptr: [n] of int32, the vertex at each place and the place of each vertex.
