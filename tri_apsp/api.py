@@ -846,7 +846,12 @@ def minimax_paths(
         graph: as for `widest_paths`, with weights of either sign, such as heights, risks or
             distances of neighbours. No edge is `no_edge(dtype)` (inf); in dense weights also the
             largest integer. Of parallel edges the least counts, and loops do not.
-        sources, targets, directed, dtype, predecessors, device: as for `widest_paths`.
+        sources: as for `shortest_paths`.
+        targets: as for `shortest_paths`.
+        directed: as for `widest_paths`.
+        dtype: as for `shortest_paths`.
+        predecessors: as for `widest_paths`.
+        device: as for `widest_paths`.
 
     Returns:
         As `widest_paths`. A vertex has the distance -inf, or the least integer, to itself, since
@@ -895,15 +900,20 @@ def critical_paths(
     weight_error: float = 0.0,
     device: torch.device | str | None = None,
 ) -> Result:
-    """Compute the longest paths: `D[i, j] = max over paths from i to j of the sum of w`, such as the
-    least time between the starts of tasks i and j in a schedule.
+    """Compute the longest paths: `D[i, j] = max over paths from i to j of the sum of w`, such as
+    the least time between the starts of tasks i and j in a schedule.
 
     Args:
         graph: as for `widest_paths`, with weights of either sign but no cycle of positive weight:
             an acyclic graph has none. No edge is `no_edge(dtype)` (inf); in dense weights also
             `-no_edge(dtype)`. Of parallel edges the greatest counts; a `SparseGraph` has already
             dropped all but the least, and loops of positive weight.
-        sources, targets, dtype, predecessors, weight_error, device: as for `shortest_paths`.
+        sources: as for `shortest_paths`.
+        targets: as for `shortest_paths`.
+        dtype: as for `shortest_paths`.
+        predecessors: as for `shortest_paths`.
+        weight_error: as for `shortest_paths`.
+        device: as for `widest_paths`.
 
     Returns:
         As `widest_paths`. A vertex has the distance 0 to itself; a pair without a path
@@ -960,7 +970,12 @@ def most_reliable_paths(
             such as probabilities; above 1 they are gains, and no cycle may have a product above 1.
             No edge is 0, or inf. Of parallel edges the greatest counts; a `SparseGraph` has already
             dropped all but the least.
-        sources, targets, directed, dtype, predecessors, device: as for `widest_paths`.
+        sources: as for `shortest_paths`.
+        targets: as for `shortest_paths`.
+        directed: as for `widest_paths`.
+        dtype: as for `shortest_paths`.
+        predecessors: as for `widest_paths`.
+        device: as for `widest_paths`.
 
     Returns:
         As `widest_paths`. A vertex has 1 to itself; a pair without a path has 0, as has one whose
