@@ -28,7 +28,7 @@ from tri_apsp import (
 )
 from tri_apsp.errors import InputTypeError
 from tri_apsp.graphs import DenseGraph, EdgeList
-from tri_apsp.semirings import SEMIRINGS, Semiring
+from tri_apsp.semirings import SEMIRINGS
 
 INF = math.inf
 CLOSURES: dict[str, Callable[..., tri_apsp.Result]] = {
@@ -121,14 +121,14 @@ def of_empty_path(semiring: str, dtype: torch.dtype) -> float:
     return 1 if semiring == "max_times" else 0
 
 
-def tree_rows(trees: bottleneck.SpanningTrees, semiring: Semiring) -> torch.Tensor:
-    """The decoded rows of trees by the definition of their heights."""
+def tree_rows(trees: bottleneck.SpanningTrees) -> torch.Tensor:
+    """The rows of trees by the definition of their heights."""
     order, heights = trees.order.tolist(), torch.from_numpy(trees.heights)
     least, n = SEMIRINGS["max_min"].zero(heights.dtype), len(order)
     found = torch.full((n, n), least, dtype=heights.dtype)
     for p, q in itertools.combinations(range(n), 2):
         found[order[p], order[q]] = found[order[q], order[p]] = heights[p + 1 : q + 1].max()
-    return bottleneck.reverse(found) if semiring.is_reversed else found
+    return found
 
 
 def check_path(path: list[int], ends: tuple[int, int], value: float | None, facts: Any) -> None:
@@ -235,13 +235,9 @@ def test_all_rows_of_a_tree_interpreted(dtype: torch.dtype) -> None:
         weights = torch.randint(0, 50, (n, n), generator=random).to(dtype)
         missing = torch.rand((n, n), generator=random) > 2 / n
         weights = weights.masked_fill(missing, tri_apsp.no_edge(dtype))
-        for semiring in BOTTLENECKS:
-            trees = bottleneck.spanning_trees(
-                bottleneck.nearest_edges(torch.minimum(weights, weights.mT)), dtype
-            )
-            over = SEMIRINGS[semiring]  # type: ignore[index]
-            found = bottleneck.all_tree_rows(trees, torch.device("cpu"), over)
-            assert torch.equal(found, tree_rows(trees, over))
+        either = torch.minimum(weights, weights.mT)
+        trees = bottleneck.spanning_trees(bottleneck.nearest_edges(either), dtype)
+        assert torch.equal(bottleneck.all_tree_rows(trees, torch.device("cpu")), tree_rows(trees))
 
 
 def test_widest_paths_against_a_search_by_hand() -> None:
@@ -411,8 +407,28 @@ def test_filled_and_labels() -> None:
     assert (result.labels, result.semiring) == (["a", "b", "c"], "max_min")
     assert result.paths([0, 1], [1, 2]).edges.tolist() == [0]
     assert (result.path(1, 1), result.path(1, 0)) == ([1], [])
+    assert result.edge_lists is not None
+    assert result.edge_lists.weights.tolist() == [2.5]
     dense = DenseGraph(torch.tensor([[0.0, 0.5], [INF, 0]]), ["x", "y"])
     assert tri_apsp.most_reliable_paths(dense).labels == ["x", "y"]
+
+
+def test_edges_have_the_numbers_and_weights_of_a_prepared_graph() -> None:
+    """Also of one with an edge that is none here."""
+    matrix = scipy.sparse.coo_array(([0.0, 0.9, 0.5], ([0, 0, 1], [1, 2, 2])), shape=(3, 3))
+    graph = tri_apsp.prepare(matrix)
+    result = tri_apsp.most_reliable_paths(graph, predecessors=True)
+    assert result.paths([0], [2]).edges.tolist() == [1]
+    assert result.edge_lists is graph.by_source
+
+
+def test_own_results_are_graphs() -> None:
+    """A vertex has the end of the dtype to itself, which is no weight but does not count."""
+    for dtype in (torch.float32, torch.int16):
+        weights = torch.randint(0, 9, (9, 9), generator=torch.Generator().manual_seed(2)).to(dtype)
+        for semiring in BOTTLENECKS:
+            once = CLOSURES[semiring](weights).distances
+            assert torch.equal(CLOSURES[semiring](once).distances, once)
 
 
 def test_prepared_graphs() -> None:

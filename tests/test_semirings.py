@@ -311,6 +311,10 @@ def test_arguments_that_are_refused() -> None:
             semiring_product(x.int(), x.int(), semiring=name)  # type: ignore[call-overload]
     with pytest.raises(InputError, match="`return_arguments` does not go with"):
         semiring_product(x, x, semiring="log", return_arguments=True)
+    with pytest.raises(InputError, match="semiring 'max_min' must be numbers, but are bool"):
+        semiring_product(x > 0, x > 0, semiring="max_min")
+    with pytest.raises(DistanceRangeError, match="a sum is larger than the largest float"):
+        semiring_product(*2 * [torch.full((1, 1), 3e38)], semiring="log")
     least = torch.full((2, 2), -(2**30), dtype=torch.int32)
     match = r"in \[-1073741823, 1073741823\] in the semiring 'max_plus', but has -1073741824"
     with pytest.raises(InputError, match=match):

@@ -731,8 +731,8 @@ def semiring_product(
 
     Cost:
         m n k operations of a sum and a product, and a pass over each matrix; with
-        `return_arguments` 1.2 to 1.4 times that on an NVIDIA GPU, else twice. See `min_plus`. Of
-        "log" a matrix product in float64, whose error is a few ulps of the sum, and the sum over k
+        `return_arguments` 1.2 to 1.4 times that on an NVIDIA GPU; on a CPU a second pass, of 3 times
+        the product for floats and up to 12 times for int16. See `min_plus`. Of "log" a matrix product in float64, whose error is a few ulps of the sum, and the sum over k
         again for each result 660 below the maxima of its row of `a` and column of `b`.
 
     Source:
@@ -907,7 +907,8 @@ def critical_paths(
         graph: as for `widest_paths`, with weights of either sign but no cycle of positive weight:
             an acyclic graph has none. No edge is `no_edge(dtype)` (inf); in dense weights also
             `-no_edge(dtype)`. Of parallel edges the greatest counts; a `SparseGraph` has already
-            dropped all but the least, and loops of positive weight.
+            dropped all but the least, and loops of positive weight. The magnitude of positive
+            integers must be less than `no_edge(dtype)` / 4.
         sources: as for `shortest_paths`.
         targets: as for `shortest_paths`.
         dtype: as for `shortest_paths`.

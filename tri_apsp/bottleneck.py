@@ -27,7 +27,7 @@ from tri_apsp.plan import Plan
 from tri_apsp.planning import count_edges
 from tri_apsp.request import Request
 from tri_apsp.result import Result
-from tri_apsp.semirings import DTYPES_BY_NAME, SEMIRINGS, Semiring, no_edge
+from tri_apsp.semirings import DTYPES_BY_NAME, SEMIRINGS, no_edge
 
 # Rows of a task on the CPU, and weights that are read at once.
 _ROWS_PER_TASK, _WEIGHTS_PER_BLOCK = 16, 1 << 26
@@ -41,14 +41,14 @@ _ALIGNED = 16
 _STEPS, _STEPS_ON_GPU = (64, 512), (40_000, 2_000_000)
 
 TREE_CONSTANTS = {"ROWS": 64, "BLOCK": 2048, "num_warps": 8}
-"""The constants of the kernel that writes all rows of a tree, but IS_REVERSED."""
+"""The constants of the kernel that writes all rows of a tree."""
 
 Rows = tuple[torch.Tensor, torch.Tensor | None]
 """Encoded values (rows, n), and predecessors if they are wanted."""
 
 
-def solve(request: Request, semiring: Semiring) -> Result:
-    """Return the closure over "max_min" or "min_max" of encoded weights."""
+def solve(request: Request) -> Result:
+    """Return the best values of paths of encoded weights, and their predecessors."""
     graph = request.graph
     if graph is None and not request.is_batch:
         weights = request.as_batch().weights[0]
@@ -60,12 +60,12 @@ def solve(request: Request, semiring: Semiring) -> Result:
     remedy = "give fewer graphs at a time" if request.is_batch else "give fewer `sources`"
     with memory_for("the result", size, request.device, remedy):
         if trees is not None:
-            result = _by_trees(request, trees, semiring)
+            result = _by_trees(request, trees)
         elif request.is_batch or _prefers_dense(request):
-            result = _by_blocks(request, semiring)
+            result = _by_blocks(request)
         else:
             plan = _plan(request, "dijkstra", "cpu", "for chosen rows or few edges")
-            result = _decoded(request, plan, _by_dijkstra(request, request.by_edges), semiring)
+            result = _placed(request, plan, _by_dijkstra(request, request.by_edges))
     targets, distances = request.targets, result.distances
     return dataclasses.replace(
         result,
@@ -74,13 +74,14 @@ def solve(request: Request, semiring: Semiring) -> Result:
         targets=targets,
         labels=request.labels,
         edge_lists=None if graph is None else graph.by_source,
-        semiring=semiring.name,
     )
 
 
-def reverse(values: torch.Tensor) -> torch.Tensor:
+def reverse(values: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """Return values in the reverse order; of integers without overflow."""
-    return 0 - values if values.is_floating_point() else ~values
+    if values.is_floating_point():
+        return torch.neg(values, out=out).add_(0)  # -0.0 becomes 0.0
+    return torch.bitwise_not(values, out=out)
 
 
 def _ends(dtype: torch.dtype) -> tuple[float | int, float | int]:
@@ -129,9 +130,8 @@ def _plan(request: Request, method: str, engine: str, reason: str) -> Plan:
     )
 
 
-def _decoded(request: Request, plan: Plan, rows: Rows, semiring: Semiring) -> Result:
+def _placed(request: Request, plan: Plan, rows: Rows) -> Result:
     found, predecessors = rows
-    found = reverse(found) if semiring.is_reversed else found
     if predecessors is not None:
         predecessors = predecessors.to(request.device)
     return Result(found.to(request.device), plan, predecessors)
@@ -215,19 +215,19 @@ def _wide(values: torch.Tensor) -> torch.Tensor:
     return (values.int() if values.dtype == torch.int16 else values).cpu()
 
 
-def _by_trees(request: Request, graph: SparseGraph, semiring: Semiring) -> Result:
+def _by_trees(request: Request, graph: SparseGraph) -> Result:
     trees = spanning_trees(graph.to(torch.device("cpu")), request.dtype)
     on_cpu = request.device.type == "cpu" or request.sources is not None
     on_cpu |= request.options.predecessors
     plan = _plan(request, "spanning_tree", "cpu" if on_cpu else "portable", "an undirected graph")
     if not on_cpu:
-        return Result(all_tree_rows(trees, request.device, semiring), plan)
+        return Result(all_tree_rows(trees, request.device), plan)
     arrays = trees.order, trees.places, trees.heights, trees.parents
-    return _decoded(request, plan, _rows(request, "tree_rows", *arrays, edges=0), semiring)
+    return _placed(request, plan, _rows(request, "tree_rows", *arrays, edges=0))
 
 
-def all_tree_rows(trees: SpanningTrees, device: torch.device, semiring: Semiring) -> torch.Tensor:
-    """Return the decoded values (n, n) of spanning trees on a GPU.
+def all_tree_rows(trees: SpanningTrees, device: torch.device) -> torch.Tensor:
+    """Return the values (n, n) of spanning trees on a GPU.
 
     Cost: little more than writing them.
     """
@@ -253,22 +253,20 @@ def all_tree_rows(trees: SpanningTrees, device: torch.device, semiring: Semiring
     between = torch.maximum(between.roll(1, 1), firsts)
     between.masked_fill_(number[:, None] >= number, least)
     between = torch.maximum(between, between.mT)
-    launch = cached_launcher(_tree_kernel, IS_REVERSED=semiring.is_reversed, **TREE_CONSTANTS)
+    launch = cached_launcher(_tree_kernel, **TREE_CONSTANTS)
     grid = blocks, -(-n // TREE_CONSTANTS["BLOCK"]), 1
     with current(device):
         launch(grid, out, order, place, before, after, between, n, blocks)
     vertices = order[torch.arange(blocks * rows, device=device).clamp_(max=n - 1)].long()
     vertices = vertices.view(-1, rows)
-    values = torch.maximum(inner, inner.mT)
-    values = reverse(values) if semiring.is_reversed else values
-    out[vertices[:, :, None], vertices[:, None, :]] = values
+    out[vertices[:, :, None], vertices[:, None, :]] = torch.maximum(inner, inner.mT)
     return out
 
 
 # --- By blocks of dense weights
 
 
-def _by_blocks(request: Request, semiring: Semiring) -> Result:
+def _by_blocks(request: Request) -> Result:
     """Solve all rows, by integers in the order of the weights."""
     values, n = request.as_batch().weights, request.n
     least, none = _ends(values.dtype)
@@ -302,7 +300,7 @@ def _by_blocks(request: Request, semiring: Semiring) -> Result:
     if not request.is_batch:
         found = found[0] if request.sources is None else found[0, request.sources.to(found.device)]
         predecessors = None if predecessors is None else predecessors[0]
-    return _decoded(request, plan, (found, predecessors), semiring)
+    return _placed(request, plan, (found, predecessors))
 
 
 def _tight_predecessors(

@@ -50,20 +50,21 @@ def closure(
         options["weight_error"] = error
     request = Request.of(encoded, device=None if device is None else resolve(device), **options)
     del encoded
-    if over.operation == "max":
-        return bottleneck.solve(request, over)
     try:
-        result = calls.solve(request)
+        result = bottleneck.solve(request) if over.operation == "max" else calls.solve(request)
     except NegativeCycleError as error:
         raise error.of_semiring(over.name, _decoded_weight(error.weight, over)) from None
     except DistanceRangeError:
         raise_out_of_range(encode.dtype, "a weight or a path is too far from 0")
-    distances = 0 - result.distances
-    if over.operation == "times":
-        distances = distances.exp().to(encode.dtype)
-        if bool(distances.detach().isinf().any()):
-            raise_out_of_range(encode.dtype, "a product is larger than the largest float")
-    return dataclasses.replace(result, distances=distances, semiring=over.name)
+    distances = encode.decoded(result.distances, in_place=over.operation == "max")
+    if over.operation == "times" and bool(distances.detach().isinf().any()):
+        raise_out_of_range(encode.dtype, "a product is larger than the largest float")
+    lists = result.edge_lists
+    if lists is not None and isinstance(graph, SparseGraph):
+        lists = graph.by_source  # also with edges that are none here
+    elif lists is not None:
+        lists = dataclasses.replace(lists, weights=encode.decoded(lists.weights))
+    return dataclasses.replace(result, distances=distances, edge_lists=lists, semiring=over.name)
 
 
 def _decoded_weight(weight: float | None, semiring: Semiring) -> float | None:
@@ -97,6 +98,16 @@ class _Encoding:
         elif self.semiring.is_reversed:
             found = bottleneck.reverse(weights)
         return found.masked_fill(missing, no_edge(found.dtype))
+
+    def decoded(self, values: torch.Tensor, *, in_place: bool = False) -> torch.Tensor:
+        """Return what encoded values stand for; `in_place`: in their memory where that suffices."""
+        if self.semiring.operation == "times":
+            return (-values).exp().to(self.dtype)
+        if self.semiring.operation == "plus":
+            return 0 - values
+        if self.semiring.is_reversed:
+            return bottleneck.reverse(values, values if in_place else None)
+        return values
 
     def missing(self, weights: torch.Tensor) -> torch.Tensor:
         """Return which weights are no edge: no_edge, and zero of the semiring."""
@@ -143,7 +154,8 @@ def _encoded(
         )
     batch = check_weights(tensor)
     given, changes_dtype = batch.weights, dtype is not None and dtype != tensor.dtype
-    if given.requires_grad and (encode.semiring.operation == "max" or changes_dtype):
+    wants_gradient = given.requires_grad and torch.is_grad_enabled()
+    if wants_gradient and (encode.semiring.operation == "max" or changes_dtype):
         if changes_dtype:
             raise operation_error("dtype", "convert the weights with .to().")
         raise InputError(
@@ -153,6 +165,8 @@ def _encoded(
     kind = torch.float64 if encode.semiring.operation == "times" else dtype
     with memory_for_matrices(given, 3, kind):
         missing = encode.missing(given)
+        if encode.semiring.operation == "max":  # a loop changes no path
+            missing.diagonal(dim1=1, dim2=2).fill_(True)
         values = given.masked_fill(missing, 1)
         if changes_dtype:
             assert dtype is not None

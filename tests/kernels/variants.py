@@ -477,11 +477,10 @@ def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
     return _variant(kernel, torch.int32, capability, constants, **types)
 
 
-def spanning_tree(dtype: torch.dtype, is_reversed: bool, capability: int) -> Variant:
+def spanning_tree(dtype: torch.dtype, capability: int) -> Variant:
     """The kernel that writes all rows of a tree."""
-    constants = {"IS_REVERSED": is_reversed, **TREE_CONSTANTS}
     types = dict.fromkeys(("order_ptr", "place_ptr"), "*i32")
-    return _variant(_tree_kernel, dtype, capability, constants, **types)
+    return _variant(_tree_kernel, dtype, capability, dict(TREE_CONSTANTS), **types)
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:
@@ -749,7 +748,7 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     "nvidia flows": (nvidia_flows_walk, star([torch.float32], CAPABILITIES)),
     "shared spanning tree": (
         spanning_tree,
-        star([torch.float32, torch.float64, torch.int16, torch.int64], [False, True], CAPABILITIES),
+        star([torch.float32, torch.float64, torch.int16, torch.int64], CAPABILITIES),
     ),
     "shared hops": (
         hop_kernel,

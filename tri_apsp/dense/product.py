@@ -27,6 +27,11 @@ def product(
     """Return the product over a semiring and, if they are wanted, its arguments; see
     tri_apsp.semiring_product.
     """
+    if semiring is not MIN_PLUS and any(getattr(x, "dtype", None) == torch.bool for x in (a, b, c)):
+        raise InputError(
+            f"operands of the semiring {semiring.name!r} must be numbers, but are bool; give "
+            "torch.where(x, one, zero) of the numbers that you mean."
+        )
     left, right, initial, batched = check_operands(a, b, c)
     given, operation = left.dtype, semiring.operation
     if operation in ("times", "log") and not given.is_floating_point:
@@ -49,6 +54,8 @@ def product(
         )
         with memory_for("a product", size, left.device, "multiply fewer rows of `a` at a time"):
             result = log_product(left, right, initial)
+        if check and bool(result.isposinf().any()):
+            raise_out_of_range(given, "a sum is larger than the largest float")
         return result if batched else result[0], None
     left, right = semiring.encode(left), semiring.encode(right, is_right=True)
     initial = None if initial is None else semiring.encode(initial)

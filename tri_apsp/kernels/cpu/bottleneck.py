@@ -98,12 +98,17 @@ def bottleneck(offsets, targets, weights, starts, least, none, d, predecessors):
     keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.empty(n, np.int32)
     before = np.empty(n, np.int32)
     for s in range(len(starts)):
-        row, start, count = d[s], starts[s], 1
+        row, start, count, final = d[s], starts[s], 1, 0
         for v in range(n):
             row[v], before[v] = none, -1
         row[start], keys[0], heap[0], place[start] = least, least, start, 0
         while count:
             nearest, u = keys[0], heap[0]
+            # A value is final once it is no more than the nearest, often long before its turn.
+            while final < n and row[final] <= nearest:
+                final += 1
+            if final == n:
+                break
             count -= 1
             if count:
                 sift_down(keys, heap, place, keys[count], heap[count], count)

@@ -21,7 +21,6 @@ def _tree_kernel(
     between_ptr,
     n,
     blocks,
-    IS_REVERSED: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -34,7 +33,6 @@ def _tree_kernel(
             first up to p, and after p.
         between_ptr: [blocks, blocks], symmetric, the greatest height after the first block up to
             the first place of the second.
-        IS_REVERSED: whether the order of values is reversed, by ~ or by negation.
     """
     pid = tl.program_id(0)
     first = pid * ROWS
@@ -47,8 +45,5 @@ def _tree_kernel(
     common = tl.maximum(common, tl.load(tl.where(is_after, before_ptr + q, after_ptr + q)))
     for p in range(first, last):
         own = tl.where(is_after, tl.load(after_ptr + p), tl.load(before_ptr + p))
-        value = tl.maximum(own, common)
-        if IS_REVERSED:
-            value = ~value if value.dtype.is_int() else 0 - value
         row = out_ptr + tl.load(order_ptr + p).to(tl.int64) * n
-        tl.store(row + offs, value, mask=mask)
+        tl.store(row + offs, tl.maximum(own, common), mask=mask)
