@@ -730,10 +730,11 @@ def semiring_product(
         differentiated again.
 
     Cost:
-        m n k operations of a sum and a product, and a pass over each matrix; with
-        `return_arguments` 1.2 to 1.4 times that on an NVIDIA GPU; on a CPU a second pass, of 3 times
-        the product for floats and up to 12 times for int16. See `min_plus`. Of "log" a matrix product in float64, whose error is a few ulps of the sum, and the sum over k
-        again for each result 660 below the maxima of its row of `a` and column of `b`.
+        m n k operations of a sum and a product, and a pass over each matrix. See `min_plus`. With
+        `return_arguments` 1.2 to 1.4 times that on an NVIDIA GPU; on a CPU a second pass, which
+        takes 3 times as long as the product for floats, and up to 12 times for int16. Of "log" a
+        matrix product in float64, whose error is a few ulps of the sum, and the sum over k again
+        for each result 660 below the maxima of its row of `a` and column of `b`.
 
     Source:
         Mohri, Semiring Frameworks and Algorithms for Shortest-Distance Problems, 2002.
