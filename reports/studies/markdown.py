@@ -28,6 +28,7 @@ _ORDER = (
     "Which steps may run side by side?",
     "What does squaring cost?",
     "What do products by exponents gain?",
+    "How fast are products over other semirings?",
     "What do paths and negative cycles cost?",
     "How fast are sparse graphs?",
     "How fast are road networks?",

@@ -14,9 +14,9 @@ from reports.studies.markdown import writing
 from reports.studies.study import Point, StudyRow
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, to_fields
-from tri_apsp.console.machine import versions_line
+from tri_apsp.console.machine import versions, versions_line
 from tri_apsp.console.output import flat_fields
-from tri_apsp.device import describe
+from tri_apsp.device import describe, installed_version
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import kernel_fields
@@ -150,19 +150,22 @@ def _format_config(task: TuningTask, config: CompleteConfig | None) -> str:
     return " ".join(f"{name}={value}" for name, value in flat_fields(fields).items())
 
 
-def origin_of(device: torch.device, command: str, commit: str | None = None) -> dict[str, str]:
+def origin_of(
+    device: torch.device, command: str, commit: str | None = None, peers: Sequence[str] = ()
+) -> dict[str, str]:
     """Return the columns ORIGIN of a row that is measured now.
 
     Args:
         device: the device to measure on.
         command: the command line.
         commit: the commit of the sources; None: that of this checkout.
+        peers: distributions whose versions are named too, where they are installed.
     """
     cpu = describe(torch.device("cpu"))
     host = f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
     return {
         "device": describe(device).name + ("" if device.type == "cpu" else host),
-        "versions": versions_line(),
+        "versions": versions_line(versions() | {name: installed_version(name) for name in peers}),
         "commit": commit or _commit_of_checkout(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "command": command,

@@ -17,6 +17,7 @@ from reports.studies.measuring import measure, missing
 from reports.studies.roads import ROADS_STUDY
 from reports.studies.rows import ORIGIN, StudyRows, origin_of
 from reports.studies.scaling import SCALING_STUDY
+from reports.studies.semirings import SEMIRINGS_STUDY
 from reports.studies.sparse import SPARSE_STUDY
 from reports.studies.study import Group, Platform, Study, StudyRow, correct, varied
 from reports.studies.systems import SYSTEM_STUDIES
@@ -34,6 +35,7 @@ STUDIES: dict[str, Study] = {
     for study in (
         *VARIANT_STUDIES,
         EXPONENTS_STUDY,
+        SEMIRINGS_STUDY,
         SPARSE_STUDY,
         ROADS_STUDY,
         SCALING_STUDY,
@@ -96,7 +98,7 @@ def _measured(study: Study, platform: Platform, path: Path, args: argparse.Names
         facts = json.dumps(dataclasses.asdict(platform.device), indent=2)
         device.write_text(facts + "\n", encoding="utf-8")
     write_index(args.out)  # refuses another README.md before anything is measured
-    origin = origin_of(platform.torch_device, command, args.commit)
+    origin = origin_of(platform.torch_device, command, args.commit, study.peers)
     rows = StudyRows(path, study.parameters, study.metrics, origin)
     seconds = args.budget or _BUDGETS[platform.torch_device.type]
     measure(groups, rows, platform.torch_device, seconds, study.measurer)

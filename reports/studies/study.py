@@ -217,6 +217,8 @@ class Study:
         measurer: factory of the measurer for a device.
         page: returns the page from correct rows, the platform and the name of the page's files.
         metrics: the names of what is measured besides times: columns of the raw rows.
+        peers: the distributions of other projects that it measures where they are installed, whose
+            versions the page states.
     """
 
     name: str
@@ -228,6 +230,7 @@ class Study:
     measurer: Callable[[torch.device], Measurer]
     page: Callable[[Sequence[StudyRow], Platform, str], Page]
     metrics: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
 
     def groups(self, platform: Platform, ns: Sequence[int], dtypes: Sequence[str]) -> list[Group]:
         """Return the groups for a platform, the most important first.

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 pytest.importorskip("matplotlib")
 
-from reports.studies.rows import ORIGIN, StudyRows
+from reports.studies.rows import ORIGIN, StudyRows, origin_of
 from reports.studies.study import Point
 from tri_apsp.errors import InputError
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
@@ -56,3 +57,10 @@ def test_a_file_that_cannot_be_used_is_refused(text: str, tmp_path: Path) -> Non
     path.write_text(text.replace("HEADER", header).replace("ROW", row))
     with pytest.raises(InputError, match="but line 2 of them"):
         rows_of(tmp_path)
+
+
+def test_versions_of_other_projects_are_named_where_they_are_installed() -> None:
+    cpu, peers = torch.device("cpu"), ("matplotlib", "no-such-project")
+    plain, named = (origin_of(cpu, "", "1234", each)["versions"] for each in ((), peers))
+    assert named.startswith(f"{plain}, matplotlib ")
+    assert "no-such-project" not in named
