@@ -2,7 +2,6 @@
 projects; and Viterbi's algorithm by such products.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -188,14 +187,10 @@ def _operands(task: TuningTask, graph: str, device: torch.device) -> list[torch.
     random = torch.Generator(device).manual_seed(task.n)
     factor, more = _SIGNS.get(graph, (1, 0))
     divisor = _DIVISOR if task.torch_dtype.is_floating_point else 1
-    shapes = [(task.n, task.n), (*_lengths(task, graph), task.n)]
+    lengths = [int(word) for word in graph.split() if word.isdecimal()] or [task.n]
+    shapes = [(task.n, task.n), (*lengths, task.n)]
     drawn = [torch.randint(_VALUES, each, generator=random, device=device) for each in shapes]
     return [((factor * x + more) / divisor).to(task.torch_dtype) for x in drawn]
-
-
-def _lengths(task: TuningTask, graph: str) -> list[int]:
-    """Return the steps and the sequences, or the rows of a product."""
-    return [int(word) for word in graph.split() if word.isdecimal()] or [task.n]
 
 
 def _error(call: str, a: torch.Tensor, b: torch.Tensor, result: Any) -> float:
@@ -235,7 +230,9 @@ class _SemiringsMeasurer(Measurer):
             if samples[0] < _LONG_MS:
                 warm_up(work, self.device)
                 samples = runs_of(work, self.device)
-        times, operations = Times.of(samples), math.prod(_lengths(task, str(graph))) * task.n**2
+        # The first step has no product.
+        operations = (b[1:] if call == _VITERBI else b).numel() * task.n
+        times = Times.of(samples)
         rate = {"ops_per_second": 1000 * operations / times.p50_ms}
         return Outcome(OutcomeKind.correct, times, metrics=rate)
 
