@@ -277,4 +277,4 @@ def _keys(x: torch.Tensor) -> torch.Tensor:
 def _bits_of_keys(bits: torch.Tensor) -> torch.Tensor:
     """Return the keys of bits, which are their own inverse."""
     most = torch.iinfo(bits.dtype)
-    return bits ^ ((bits >> (most.bits - 1)) & most.max)
+    return (bits >> (most.bits - 1)).bitwise_and_(most.max).bitwise_xor_(bits)

@@ -95,7 +95,9 @@ def restrictions(graph: SparseGraph, seed: int) -> list[tuple[RestrictedGraph, d
     ]
 
 
-@pytest.mark.parametrize("dtype", [torch.int32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.int32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_distances_and_paths(seed: int, dtype: torch.dtype) -> None:
     graph = sparse_graph(random_graph(seed), dtype=dtype)
@@ -271,7 +273,9 @@ def check_walks(restricted: RestrictedGraph, graph: SparseGraph, rules: dict, **
             assert [ends[edge] for edge in edges.tolist()] == list(itertools.pairwise(walk))
 
 
-@pytest.mark.parametrize("dtype", [torch.int32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.int32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_walks(seed: int, dtype: torch.dtype) -> None:
     """Also to some targets, within a limit, from the nearest, and along edges without weight."""

@@ -90,6 +90,7 @@ def test_most_of_the_sources() -> None:
         assert time.process_time() - before < 5
 
 
+@pytest.mark.slow
 def test_many_sources_on_every_thread() -> None:
     """So many vertices that parts of the tree are taken side by side; many are equally near."""
     graph = prepare(road_grid(200))

@@ -134,8 +134,11 @@ def _check_range(
     tensor: torch.Tensor, name: str, least: float, most: float, semiring: Semiring
 ) -> None:
     """Refuse values outside [least, most], and NaN."""
-    wrong = ~((tensor >= least) & (tensor <= most))
-    if bool(wrong.any()):
+    if not tensor.numel():
+        return
+    lowest, highest = tensor.aminmax()  # NaN if any value is; one pass, without masks
+    if not bool((lowest >= least) & (highest <= most)):
+        wrong = ~((tensor >= least) & (tensor <= most))
         value, zero = tensor[wrong][0].item(), semiring.zero(tensor.dtype)
         shown = "{:g}".format if tensor.is_floating_point() else str
         raise InputError(
