@@ -434,7 +434,7 @@ def _spanning_tree(case: Case, variant: Variant, compiled: Compiled) -> None:
     if case == (torch.float32, 90):
         loop, values = compiled.main_loop(), 4 * values_of(variant, "BLOCK")
         assert loop["STG"] == values / 4
-        assert loop.total() <= 6.1 * values, loop
+        assert loop.total() <= 6.5 * values, loop
         assert sum(loop[name] for name in ("STS", "LDS", "SHFL", "BAR")) == 0
 
 
