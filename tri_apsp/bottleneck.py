@@ -55,10 +55,8 @@ def solve(request: Request) -> Result:
         trees = nearest_edges(weights) if _is_symmetric(weights) else None
     else:
         trees = graph if graph is not None and _is_symmetric_graph(graph) else None
-    itemsize = request.dtype.itemsize + torch.int32.itemsize * request.options.predecessors
-    size = math.prod(request.shape[:-1]) * request.n * itemsize
     remedy = "give fewer graphs at a time" if request.is_batch else "give fewer `sources`"
-    with memory_for("the result", size, request.device, remedy):
+    with memory_for("the result", _size_of_result(request), request.device, remedy):
         if trees is not None:
             result = _by_trees(request, trees)
         elif request.is_batch or _prefers_dense(request):
@@ -89,9 +87,14 @@ def _ends(dtype: torch.dtype) -> tuple[float | int, float | int]:
     return SEMIRINGS["max_min"].zero(dtype), SEMIRINGS["min_max"].zero(dtype)
 
 
+def _row_parts(rows: int, width: int) -> list[slice]:
+    """Return the rows of a matrix whose weights are read at once."""
+    step = max(1, _WEIGHTS_PER_BLOCK // max(1, width))
+    return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
+
+
 def _is_symmetric(weights: torch.Tensor) -> bool:
-    step = max(1, _WEIGHTS_PER_BLOCK // max(1, len(weights)))
-    parts = (slice(first, first + step) for first in range(0, len(weights), step))
+    parts = _row_parts(*weights.shape)
     return all(torch.equal(weights[part], weights[:, part].mT) for part in parts)
 
 
@@ -118,15 +121,20 @@ def _prefers_dense(request: Request) -> bool:
     return edges is None or edges > most
 
 
-def _plan(request: Request, method: str, engine: str, reason: str) -> Plan:
+def _size_of_result(request: Request) -> int:
+    """Return the bytes of the values to all vertices, and of the predecessors if wanted."""
     itemsize = request.dtype.itemsize + torch.int32.itemsize * request.options.predecessors
+    return math.prod(request.shape[:-1]) * request.n * itemsize
+
+
+def _plan(request: Request, method: str, engine: str, reason: str) -> Plan:
     return Plan(
         way="sparse",
         method=method,
         engine=engine,
         config=None,
         reason=reason,
-        memory=request.rows * request.n * itemsize,
+        memory=_size_of_result(request),
     )
 
 
@@ -175,17 +183,15 @@ def nearest_edges(weights: torch.Tensor) -> SparseGraph:
     """Return edges of a symmetric matrix (n, n), in both directions, that contain minimum spanning
     trees: those by which Borůvka's algorithm joins each component to the nearest other one.
 
-    Cost: at most log2 n passes over the matrix.
+    Cost: at most log2 n + 1 passes over the matrix.
     """
     n, device, none = len(weights), weights.device, no_edge(weights.dtype)
     component = vertices = torch.arange(n, device=device)
-    step = max(1, _WEIGHTS_PER_BLOCK // max(1, n))
     ends, values = [vertices.new_empty(2, 0)], [weights.new_empty(0)]
     while n:
-        parts = (slice(first, first + step) for first in range(0, n, step))
         rows = (
             weights[part].masked_fill(component[part, None] == component, none).min(1)
-            for part in parts
+            for part in _row_parts(n, n)
         )
         least, nearest = (torch.cat(x) for x in zip(*rows, strict=True))
         # The first of the rows with the least weight of each component: of several edges from one,
@@ -279,8 +285,8 @@ def _by_blocks(request: Request) -> Result:
     m = n + -n % _ALIGNED
     check_memory(n, len(values), values.dtype, values.device, matrices=2)
     keys = torch.full((len(values), m, m), torch.iinfo(kind).max, dtype=kind, device=values.device)
-    rows = max(1, _WEIGHTS_PER_BLOCK // max(1, n * len(values)))
-    for part in (slice(first, min(first + rows, n)) for first in range(0, n, rows)):
+    parts = _row_parts(n, n * len(values))
+    for part in parts:
         keys[:, part, :n] = ranks.encode(values[:, part])
     plan = dataclasses.replace(plan_dense(as_batch(keys)), way="dense", nonnegative=False)
     spec = MatrixSpec(m, kind, keys.device, False, operation="max")
@@ -291,7 +297,7 @@ def _by_blocks(request: Request) -> Result:
                 plan.implementation.solve(torch.empty_like(keys, device="meta"), engine, Observer())
         plan.implementation.solve(keys, engine, Observer())
     found, predecessors = torch.empty_like(values), None
-    for part in (slice(first, min(first + rows, n)) for first in range(0, n, rows)):
+    for part in parts:
         found[:, part] = _in_dtype(ranks.decode(keys[:, part, :n], values.dtype), values.dtype)
     del keys
     if request.options.predecessors:

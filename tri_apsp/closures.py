@@ -7,7 +7,6 @@ others.
 """
 
 import dataclasses
-import math
 import os
 from typing import Any
 
@@ -69,9 +68,11 @@ def closure(
 
 def _decoded_weight(weight: float | None, semiring: Semiring) -> float | None:
     """Return the weight of a cycle in a semiring."""
-    if weight is None or semiring.operation == "plus":
-        return None if weight is None else -weight
-    return math.exp(-weight) if -weight < math.log(torch.finfo(torch.float64).max) else math.inf
+    if weight is None:
+        return None
+    if semiring.operation == "plus":
+        return -weight
+    return torch.tensor(-weight, dtype=torch.float64).exp().item()  # inf where it overflows
 
 
 class _Encoding:
@@ -94,7 +95,7 @@ class _Encoding:
         if self.semiring.operation == "times":
             found = self._logarithms(weights, missing)
         elif self.semiring.operation == "plus":
-            found = 0 - weights
+            found = self.semiring.encode(weights)
         elif self.semiring.is_reversed:
             found = bottleneck.reverse(weights)
         return found.masked_fill(missing, no_edge(found.dtype))
@@ -104,7 +105,7 @@ class _Encoding:
         if self.semiring.operation == "times":
             return (-values).exp().to(self.dtype)
         if self.semiring.operation == "plus":
-            return 0 - values
+            return self.semiring.decode(values, values.dtype)
         if self.semiring.is_reversed:
             return bottleneck.reverse(values, values if in_place else None)
         return values

@@ -96,9 +96,10 @@ def bottleneck(offsets, targets, weights, starts, least, none, d, predecessors):
     """
     n = d.shape[1]
     keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.empty(n, np.int32)
-    before = np.empty(n, np.int32)
+    unwanted = np.empty(n, np.int32)
     for s in range(len(starts)):
         row, start, count, final = d[s], starts[s], 1, 0
+        before = predecessors[s] if len(predecessors) else unwanted
         for v in range(n):
             row[v], before[v] = none, -1
         row[start], keys[0], heap[0], place[start] = least, least, start, 0
@@ -121,6 +122,3 @@ def bottleneck(offsets, targets, weights, starts, least, none, d, predecessors):
                         count += 1
                     row[v], before[v] = greatest, u
                     sift_up(keys, heap, place, greatest, v, at)
-        if len(predecessors):
-            for v in range(n):
-                predecessors[s, v] = before[v]
