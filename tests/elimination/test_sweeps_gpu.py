@@ -219,6 +219,27 @@ class SweepsContract:
         found = finite(sweeps.table_to(torch.arange(n))(torch.arange(n), INF))
         np.testing.assert_array_equal(found, expected)
 
+    def test_weights_that_change(self) -> None:
+        """Rows, tables and pairs follow; also after symmetric weights become others."""
+        for symmetric in (True, False):
+            graph = graph_of(self.side**2, grid(self.side, 7, symmetric=symmetric), torch.float32)
+            sweeps, sources = self.sweeps(graph), torch.arange(graph.n)[:33]
+            indices = sweeps.elimination.tree.weight_indices_of(graph)
+            sweeps.rows(sources, INF)
+            for edge, weight in ((0, 2000), (0, 1)):
+                sweeps.table_to(sources)(sources, INF)  # by weights on the device
+                graph.by_source.weights[edge] = weight
+                # Not in place: weights on the CPU would follow by themselves.
+                changed = sweeps.elimination.with_changes(
+                    indices[[edge]], np.float32([weight]), in_place=False
+                )
+                sweeps = sweeps.after_changes(*changed)
+                expected = expected_rows(graph)
+                found = finite(sweeps.rows(sources, INF))
+                np.testing.assert_array_equal(found, expected[sources.numpy()])
+                found = finite(sweeps.table_to(sources)(sources, INF))
+                np.testing.assert_array_equal(found, expected[: len(sources), : len(sources)])
+
 
 @pytest.mark.gpu
 class TestOnGpu(SweepsContract):

@@ -54,6 +54,12 @@ class Sweeps(ABC):
     def __init__(self, elimination: Elimination, device: torch.device) -> None:
         self.elimination, self.device = elimination, device
 
+    @abstractmethod
+    def after_changes(self, elimination: Elimination, edges: Array) -> "Sweeps":
+        """Return the sweeps after some edges of the filled graph changed; these are undefined
+        then.
+        """
+
     def prefers_table(self, sources: int, targets: int) -> bool:
         """Return whether a table takes less time than columns of rows()."""
         # A label reads some of the live slots for each ancestor; a sweep reads every edge once.

@@ -64,6 +64,11 @@ class CpuSweeps(Sweeps):
         # sweep takes.
         self._slabs = list[Array]()
 
+    def after_changes(self, elimination: Elimination, edges: Array) -> CpuSweeps:
+        changed = CpuSweeps(elimination)
+        changed._slabs = self._slabs
+        return changed
+
     def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
         return self.rows(torch.arange(self.elimination.tree.n), float("inf"), out=out)
 

@@ -216,6 +216,20 @@ class GpuSweeps(Sweeps):
         if config is not None:
             self._config = config
 
+    def after_changes(self, elimination: Elimination, edges: Array) -> GpuSweeps:
+        changed = GpuSweeps(elimination, self.device, in_shared_memory=self._in_shared)
+        changed.__dict__.update((k, x) for k, x in self.__dict__.items() if k == "_config")
+        weights = self.__dict__.get("_weights")
+        if weights is not None and elimination.is_symmetric == self.elimination.is_symmetric:
+            places = torch.from_numpy(edges).to(self.device)
+            for name, values in (
+                ("upward", elimination.upward),
+                ("downward", elimination.downward),
+            ):
+                weights[name][places] = torch.from_numpy(values[edges]).to(self.device)
+            changed.__dict__["_weights"] = weights
+        return changed
+
     @cached_property
     def _config(self) -> NvidiaConfig:
         """Looked up on first use, since that may read files."""

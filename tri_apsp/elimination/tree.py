@@ -125,10 +125,15 @@ class EliminationTree:
         int64 in the order of its `by_source`: e for the upward edge e of the filled graph, edges +
         e for the downward one; -1 for loops, and for edges that the filled graph lacks.
         """
+        lists = graph.by_source
+        return self.indices_of(lists.owners().numpy(), lists.vertices.long().numpy())
+
+    def indices_of(self, tails: Array, heads: Array) -> Array:
+        """Return what weight_indices_of does, for edges between vertices of int64."""
         from tri_apsp.kernels.cpu.elimination_tree import weight_indices
 
-        edges = graph.by_source.arrays()[:2]
-        found: Array = weight_indices(*edges, self.positions, self.offsets, self.ancestors)
+        lists = self.positions, self.offsets, self.ancestors
+        found: Array = weight_indices(tails, heads, *lists)
         return found
 
     @cached_property

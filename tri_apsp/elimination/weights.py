@@ -67,6 +67,32 @@ class Elimination:
         middle_positions(tree.offsets, tree.ancestors, *tree.descents, *weights, middles)
         return middles
 
+    def with_changes(
+        self, indices: Array, weights: Array, *, in_place: bool
+    ) -> tuple[Elimination, Array]:
+        """Return the elimination of the graph with other weights of some edges, and which edges of
+        the filled graph weigh something else; no weight may be negative.
+
+        Args:
+            indices: of weight_indices, those of the edges.
+            in_place: use the memory of this one, whose weights are then undefined.
+
+        Cost: the triangles at the edges whose weight changes.
+        """
+        from tri_apsp.kernels.cpu.customization import customize_above
+
+        tree, arrays = self.tree, (self.given, self.upward, self.downward)
+        given, upward, downward = arrays if in_place else (x.copy() for x in arrays)
+        given.ravel()[indices] = weights
+        changed = np.unique(indices % tree.edges)
+        if self.is_symmetric and np.array_equal(*given[:, changed]):
+            downward = upward
+        elif self.is_symmetric:
+            downward = upward.copy()
+        lists = tree.offsets, tree.ancestors, *tree.descents
+        found = customize_above(*lists, given, upward, downward, changed)
+        return Elimination(tree, upward, downward, self.missing, self.limit, given), found
+
 
 def customize(
     tree: EliminationTree, graph: SparseGraph, weight_indices: Array

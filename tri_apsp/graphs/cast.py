@@ -126,15 +126,14 @@ def _first_rounded(values: torch.Tensor, result: torch.Tensor) -> int | None:
         values.is_floating_point() and values.dtype.itemsize <= result.dtype.itemsize
     ):
         return None
-    # From 2**53 on a float64 is an integer, whether or not the number that it was rounded from is.
-    within = (
-        values != no_edge(values.dtype)
-        if not values.is_floating_point()
-        else values.abs() < integer_limit(torch.float64)
-    )
     # An integer that is beyond `limit` but exact is no reason to warn; neither is a fraction,
     # which is rounded as always.
-    large = values[within & (values.abs() > limit)]
+    large = values[values.abs() > limit]
+    # From 2**53 on a float64 is an integer, whether or not the number that it was rounded from is.
+    if values.is_floating_point():
+        large = large[large.abs() < integer_limit(torch.float64)]
+    else:
+        large = large[large != no_edge(values.dtype)]
     wrong = large[(large == large.trunc()) & (large.to(result.dtype).to(large.dtype) != large)]
     return int(wrong[0]) if wrong.numel() else None
 

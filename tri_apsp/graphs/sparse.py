@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import as_tensor, check_device, check_dtype, check_tensor
-from tri_apsp.errors import InputError
+from tri_apsp.arguments import as_tensor, as_vector, check_device, check_dtype, check_tensor
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
 from tri_apsp.graphs.graph import DenseGraph, EdgeList, invalid_weight, outside_error
 from tri_apsp.graphs.labels import Labels
 from tri_apsp.memory import check_memory, require_memory
-from tri_apsp.messages import counted
-from tri_apsp.semirings import dtype_name, largest_distance, no_edge, remedy_beyond
+from tri_apsp.messages import counted, shown
+from tri_apsp.semirings import DTYPES, dtype_name, largest_distance, no_edge, remedy_beyond
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -102,11 +102,25 @@ class EdgeLists:
             found.append(weights[first + np.searchsorted(targets[first:end], target)].item())
         return found
 
+    @cached_property
+    def _on_host(self) -> tuple[Array, Array]:
+        """Offsets and vertices as arrays."""
+        return self.offsets.cpu().numpy(), self.vertices.cpu().numpy()
+
     def numbers_of(self, owners: torch.Tensor, vertices: torch.Tensor) -> torch.Tensor:
         """Return the place of the edge between owners[i] and vertices[i] for each i, of int64; -1
-        where there is none.
+        where there is none. Few of them may be on the CPU, whatever the device of the lists.
         """
         n = max(1, len(self.offsets) - 1)
+        if owners.is_cpu and (not self.offsets.is_cpu or 64 * len(owners) < n):
+            offsets, targets = self._on_host
+            places = np.full(len(owners), -1)
+            pairs = zip(owners.tolist(), vertices.tolist(), strict=True)
+            for i, (owner, vertex) in enumerate(pairs):
+                first, end = offsets[owner], offsets[owner + 1]
+                at = first + np.searchsorted(targets[first:end], vertex)
+                places[i] = at if at < end and targets[at] == vertex else -1
+            return torch.from_numpy(places)
         wanted, keys = (
             one.long() * n + other
             for one, other in ((owners, vertices), (self.owners(), self.vertices))
@@ -114,6 +128,31 @@ class EdgeLists:
         place = torch.searchsorted(keys, wanted)
         found = torch.cat((keys, keys.new_full((1,), -1)))[place] == wanted
         return place.masked_fill_(~found, -1)
+
+    def with_weights(self, weights: torch.Tensor) -> EdgeLists:
+        """Return the same edges with other weights."""
+        changed = replace(self, weights=weights)
+        if "_on_host" in self.__dict__:
+            changed.__dict__["_on_host"] = self._on_host
+        return changed
+
+    def without(self, places: torch.Tensor) -> EdgeLists:
+        """Return the lists without the edges at some places, which ascend, on the CPU."""
+        removed = places.to(self.offsets.device)
+        kept = torch.ones_like(self.vertices, dtype=torch.bool)
+        kept[removed] = False
+        index = kept.nonzero().flatten()
+        changed = EdgeLists(
+            self.offsets - torch.searchsorted(removed, self.offsets),
+            self.vertices[index],
+            self.weights[index],
+            None if self.rows is None else self.rows[index.cpu()],
+        )
+        if "_on_host" in self.__dict__ and not self.offsets.is_cpu:
+            offsets, vertices = self._on_host
+            fewer = offsets - np.searchsorted(places.numpy(), offsets)
+            changed.__dict__["_on_host"] = fewer, np.delete(vertices, places.numpy())
+        return changed
 
     def owners(self) -> torch.Tensor:
         """Return the vertex at whose list each edge is, (edges,) of int64."""
@@ -222,16 +261,23 @@ class SparseGraph:
     @cached_property
     def by_destination(self) -> EdgeLists:
         """The edges to each vertex."""
+        found = self._transposition
+        if self.device.type == "cpu":  # see _values
+            weights = torch.from_numpy(self._values[found.weights.numpy()])
+            return found.with_weights(weights)
+        return found.with_weights(self.by_source.weights[found.weights])
+
+    @cached_property
+    def _transposition(self) -> EdgeLists:
+        """The edges to each vertex; in place of the weights, which edge of by_source each is."""
         lists = self.by_source
         if self.device.type == "cpu":
-            offsets, vertices, weights = lists.arrays()
-            offsets, vertices, places = _transposed(offsets, vertices, np.arange(len(vertices)))
-            return EdgeLists(*_of_arrays((offsets, vertices, weights[places])))
+            offsets, vertices, _ = lists.arrays()
+            found = _transposed(offsets, vertices, np.arange(len(vertices)))
+            return EdgeLists(*_of_arrays(found))
         order = lists.vertices.sort(stable=True).indices
         counts = torch.bincount(lists.vertices, minlength=self.n)
-        return EdgeLists(
-            _offsets(counts), lists.owners()[order].to(torch.int32), lists.weights[order]
-        )
+        return EdgeLists(_offsets(counts), lists.owners()[order].to(torch.int32), order)
 
     @property
     def on_grid(self) -> SparseGraph | None:
@@ -289,7 +335,66 @@ class SparseGraph:
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""
-        return SparseGraph(self.n, replace(self.by_source, weights=weights), self.labels)
+        return self._same_edges(
+            SparseGraph(self.n, self.by_source.with_weights(weights), self.labels)
+        )
+
+    def _same_edges(self, graph: SparseGraph) -> SparseGraph:
+        """Return a graph with the same edges, which need not be sorted by destination again."""
+        if "_transposition" in self.__dict__:
+            graph.__dict__["_transposition"] = self._transposition
+        return graph
+
+    def with_edges(
+        self,
+        tails: torch.Tensor,
+        heads: torch.Tensor,
+        weights: torch.Tensor,
+        *,
+        in_place: bool = False,
+    ) -> SparseGraph:
+        """Return the graph with other weights of some edges, or with these edges too; no_edge
+        closes one.
+
+        Args:
+            tails, heads: (edges,) of int64 on the CPU, their ends; each edge once.
+            weights: (edges,) of the dtype of the graph, on the CPU.
+            in_place: use the memory of this graph, if no edge is new or closed.
+        """
+        lists, is_open = self.by_source, weights < no_edge(self.dtype)
+        places = lists.numbers_of(tails, heads)
+        is_known = places >= 0
+        if bool((is_open & is_known).all()):
+            values = lists.weights if in_place else lists.weights.clone()
+            values[places.to(self.device)] = weights.to(self.device)
+            return self._same_edges(replace(self, by_source=lists.with_weights(values)))
+        if not bool(is_open.any()):
+            return self._without(places[is_known], tails[is_known], heads[is_known])
+        tails, heads, weights = (x.to(self.device) for x in (tails, heads, weights))
+        kept = torch.ones(self.edges, dtype=torch.bool, device=self.device)
+        kept[places[is_known]] = False
+        sources = torch.cat((lists.owners()[kept], tails))
+        targets = torch.cat((lists.vertices[kept].long(), heads))
+        rows = lists.rows
+        if rows is not None:
+            known = torch.cat((rows, rows.new_full((1,), -1)))[places]
+            rows = torch.cat((rows[kept.cpu()], known))
+        values = torch.cat((lists.weights[kept], weights))
+        changed = canonical(self.n, sources, targets, values, rows)
+        return replace(self, by_source=changed.by_source)
+
+    def _without(
+        self, places: torch.Tensor, tails: torch.Tensor, heads: torch.Tensor
+    ) -> SparseGraph:
+        """Return the graph without some edges, with their places."""
+        removed = places.sort().values
+        changed = replace(self, by_source=self.by_source.without(removed))
+        if "_transposition" in self.__dict__:
+            into = self._transposition.numbers_of(heads, tails).sort().values
+            fewer = self._transposition.without(into)
+            numbers = fewer.weights - torch.searchsorted(removed.to(self.device), fewer.weights)
+            changed.__dict__["_transposition"] = fewer.with_weights(numbers)
+        return changed
 
     def encoded(self, encode: Callable[[torch.Tensor], torch.Tensor]) -> SparseGraph:
         """Return the graph with other weights, and without the edges whose new one is no_edge."""
@@ -440,6 +545,67 @@ def sparse_graph(
         n, sources, targets, weights, dtype=dtype, device=place, rows=rows, encode=encode
     )
     return SparseGraph(n, found.by_source, labels)  # type: ignore[arg-type]
+
+
+def changed_edges(
+    n: int, edges: Any, weights: Any, *, dtype: torch.dtype, directed: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the ends and the new weights of edges of a graph of n vertices, checked, on the CPU;
+    without loops that are not negative.
+
+    Args:
+        edges: (edges, 2), each once; with directed=False both directions of each are returned.
+        weights: (edges,), converted to `dtype`; inf, or no_edge of integers, closes an edge.
+
+    Raises:
+        InputError, DistanceRangeError: other shapes; a vertex or a weight that breaks a rule.
+    """
+    try:
+        ends, values = (
+            torch.as_tensor(x if isinstance(x, torch.Tensor) else np.asarray(x)).detach().cpu()
+            for x in (as_vector(edges, "edges"), as_vector(weights, "weights"))
+        )
+    except (TypeError, ValueError, RuntimeError):
+        raise InputTypeError(
+            "`edges` must be pairs of vertices and `weights` numbers, but are "
+            f"{shown(edges)} and {shown(weights)}; give lists, arrays or tensors."
+        ) from None
+    if not ends.numel():
+        ends = torch.empty((0, 2), dtype=torch.int64)
+    if ends.dim() != 2 or ends.shape[1] != 2 or ends.is_floating_point():
+        raise InputError(
+            f"`edges` must be pairs of vertices, (edges, 2), but are {shown(edges)}; give a list "
+            "of pairs, or a tensor of integers."
+        )
+    if values.shape != (len(ends),):
+        raise InputError(
+            f"`weights` must have one weight for each of the {len(ends)} edges, but have shape "
+            f"{tuple(values.shape)}; give as many."
+        )
+    check_dtype(values, "weights", tuple(DTYPES))
+    if not directed:
+        other = ends[:, 0] != ends[:, 1]
+        ends, values = torch.cat((ends, ends[other].flip(1))), torch.cat((values, values[other]))
+    tails, heads = (x.long().contiguous() for x in ends.unbind(1))
+    is_closed = values == no_edge(values.dtype if values.is_floating_point() else dtype)
+    if closes := bool(is_closed.any()):
+        values = values.masked_fill(is_closed, 0)
+    _check_entries(n, tails, heads, values)
+    keys = np.sort((tails * n + heads).numpy())
+    is_again = keys[1:] == keys[:-1]
+    if is_again.any():
+        twice = int(keys[1:][is_again][0])
+        raise InputError(
+            f"`edges` must name each edge once, but name {(twice // n, twice % n)} again; leave "
+            "one out."
+        )
+    new = _cast(values, dtype)
+    if closes:
+        new = new.masked_fill(is_closed, no_edge(dtype))
+    kept = (tails != heads) | (new < 0)
+    if bool(kept.all()):
+        return tails, heads, new
+    return tails[kept], heads[kept], new[kept]
 
 
 def components_of(graph: SparseGraph, connection: str = "strong") -> npt.NDArray[np.int64]:

@@ -190,23 +190,22 @@ def filled_edges(offsets, neighbours, positions, ends, most, stop):
 
 
 @kernel
-def weight_indices(offsets, targets, positions, edge_offsets, ancestors):
-    """Return where the weight of each edge of a graph goes: e for the upward edge e of the filled
+def weight_indices(tails, heads, positions, edge_offsets, ancestors):
+    """Return where the weight of each of some edges goes: e for the upward edge e of the filled
     graph, edges + e for the downward one; -1 for a loop, and for an edge that the filled graph does
     not have.
 
     Args:
-        offsets, targets: the edges by source.
+        tails, heads: the ends of each.
     """
-    indices = np.empty(len(targets), np.int64)
-    for u in range(len(offsets) - 1):
-        for f in range(offsets[u], offsets[u + 1]):
-            p, a = positions[u], positions[targets[f]]
-            shift = 0
-            if a > p:
-                p, a, shift = a, p, len(ancestors)
-            e = filled_edge(edge_offsets, ancestors, p, a)
-            indices[f] = shift + e if e >= 0 else -1
+    indices = np.empty(len(tails), np.int64)
+    for f in range(len(tails)):
+        p, a = positions[tails[f]], positions[heads[f]]
+        shift = 0
+        if a > p:
+            p, a, shift = a, p, len(ancestors)
+        e = filled_edge(edge_offsets, ancestors, p, a)
+        indices[f] = shift + e if e >= 0 else -1
     return indices
 
 
