@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 import torch
 
-from tri_apsp import calls, planning
+from tri_apsp import calls, planning, updates
 from tri_apsp.arguments import Vertices, as_integer, check_flags
 from tri_apsp.closures import closure
 from tri_apsp.configs import Config
@@ -45,10 +45,12 @@ from tri_apsp.sparse.plan import RowMethod
 from tri_apsp.sparse.reachability import rows_of_reachability
 from tri_apsp.sparse.simple_paths import SimplePath, all_shortest_paths, shortest_simple_paths
 from tri_apsp.sparse.skims import Skims, skims
+from tri_apsp.updates import Criticality, Updated
 from tri_apsp.warm_up import warmup
 
 __all__ = [
     "Checkpoint",
+    "Criticality",
     "EdgeFlows",
     "NegativeCycle",
     "Plan",
@@ -59,11 +61,13 @@ __all__ = [
     "SimplePath",
     "Skims",
     "SparseGraph",
+    "Updated",
     "accessibility",
     "all_shortest_paths",
     "betweenness",
     "closeness",
     "critical_paths",
+    "criticality",
     "diameter",
     "direct_products",
     "distance_blocks",
@@ -87,6 +91,7 @@ __all__ = [
     "shortest_simple_paths",
     "skims",
     "unpack",
+    "update",
     "warmup",
     "widest_paths",
 ]
@@ -368,6 +373,121 @@ def nearest(
         assert found.nearest is not None
         found = replace(found, nearest=found.nearest[0])
     return found
+
+
+def update(
+    result: Result,
+    graph: GraphLike,
+    edges: Any = (),
+    weights: Any = (),
+    *,
+    closed: Vertices | None = None,
+    vertices: int | None = None,
+    directed: bool = True,
+    in_place: bool = False,
+) -> Updated:
+    """Bring the distances of all pairs up to date after some edges got other weights, instead of
+    solving again; predecessors too, if the result has them.
+
+    Args:
+        result: of `shortest_paths(graph)`, with the distances (n, n) of one graph or (batch, n, n),
+            or of an earlier update.
+        graph: that was solved, dense or sparse, with the weights before the change, in the dtype of
+            the distances.
+        edges: (edges, 2), pairs of vertices, each pair once; a pair without an edge gets one. Of a
+            batch also (batch, edges, 2): other edges of each graph.
+        weights: (edges,), the new weights, of either sign; inf, or `no_edge` of integers, closes an
+            edge. Of a batch also (batch, edges).
+        closed: vertices all of whose edges close; they stay in the graph.
+        vertices: how many vertices the changed graph has, at least n: new ones follow the last, and
+            have the edges that `edges` gives them. None: n.
+        directed: False: both directions of each edge get the weight.
+        in_place: write to the distances and predecessors of `result`, and to dense weights; else
+            they are copied.
+
+    Returns:
+        An `Updated`: `result`, as `shortest_paths` would return it for the changed graph, but for
+        other predecessors where several paths are as short; and `graph`, with the new weights, for
+        the next update. `result.plan.reason` says what changed, or why the graph was solved anew.
+
+    Raises:
+        NegativeCycleError: the change makes a negative cycle; nothing is changed then.
+        DistanceRangeError: a distance does not fit the dtype; nothing is changed then.
+        InputError: a result of chosen sources, of another graph or with a negative cycle; edges or
+            weights that break a rule; `in_place` with `vertices`.
+        TooLargeError: the copies do not fit the memory.
+
+    Cost:
+        Of weights that rise, a few steps for each edge to the last vertex of a pair some shortest
+        path of which uses such an edge; a solve, where these pairs are more than 1/64 of all. Of
+        weights that fall, a pass over the distances for each 32 edges, or for all edges at one
+        vertex; on a CPU, of a sparse graph, a few steps for each pair that changes. Without
+        `in_place`, a copy of the matrices and of dense weights, which are searched for their edges
+        if some rise.
+
+    Source:
+        Ramalingam, Reps, An Incremental Algorithm for a Generalization of the Shortest-Path
+        Problem, 1996.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> graph = tri_apsp.prepare(torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]]))
+        >>> result = tri_apsp.shortest_paths(graph)
+        >>> result, graph = tri_apsp.update(result, graph, [(1, 2)], [5])
+        >>> result.distances[0].tolist(), result.plan.reason
+        ([0, 3, 8], '1 edge raised, 0 lowered')
+    """
+    return updates.update(
+        result,
+        graph,
+        edges,
+        weights,
+        closed=() if closed is None else closed,
+        vertices=vertices,
+        directed=directed,
+        in_place=in_place,
+    )
+
+
+def criticality(
+    result: Result, graph: GraphLike, edges: Any, *, directed: bool = True
+) -> Criticality:
+    """Return for each of many edges what closing it alone would change: by how much the distances
+    of all pairs would grow together, and how many pairs would have no path any more.
+
+    Args:
+        result: of `shortest_paths(graph)`, with the distances (n, n) of one graph, or of `update`;
+            unchanged.
+        graph: that was solved, (n, n) dense or sparse.
+        edges: (edges, 2), pairs of vertices, each pair once; all must be edges of the graph.
+        directed: False: each edge closes in both directions.
+
+    Returns:
+        A `Criticality` of tensors (edges,) on the CPU.
+
+    Raises:
+        InputError: a result of chosen sources, of another graph, of a batch or with a negative
+            cycle; an edge that the graph does not have.
+
+    Cost:
+        A few steps for each edge and each pair of vertices whose shortest paths all use it, and 2
+        reads for each edge and each vertex. 32 bytes for each edge and each vertex from which a
+        shortest path uses it, of at most 4 million of these at a time.
+
+    Source:
+        Ramalingam, Reps, An Incremental Algorithm for a Generalization of the Shortest-Path
+        Problem, 1996.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> graph = tri_apsp.prepare(torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]]))
+        >>> result = tri_apsp.shortest_paths(graph)
+        >>> tri_apsp.criticality(result, graph, [(1, 2), (0, 2)]).increase.tolist()
+        [19.0, 0.0]
+    """
+    return updates.criticality(result, graph, edges, directed=directed)
 
 
 @old_options(calls.solve, "min_only", "no_path", "overwrite", own="progress")

@@ -61,8 +61,8 @@ class Plan:
     """What a call runs, and why. `select` returns a plan, and `Result.plan` is the one that ran.
 
     Attributes:
-        way: how the graph is solved: "dense", "one launch", "packed", "sparse", "block rows" or
-            "shared" among devices.
+        way: how the graph is solved: "dense", "one launch", "packed", "sparse", "block rows",
+            "shared" among devices, or "update" of an earlier result.
         method: the name of the method, never "auto".
         engine: "cpu", "nvidia" or "portable".
         config: the complete configuration of the engine, with its source; None for a method of

@@ -38,6 +38,7 @@ GROUPS = (
         "sparse/test_triton.py",
         "elimination/test_sweeps_gpu.py",
         "elimination/test_flows_gpu.py",
+        "updates/test_gpu.py",
         "test_reachability.py",
         "test_closures.py",
         "test_semirings.py",

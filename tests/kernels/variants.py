@@ -66,6 +66,7 @@ from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
 from tri_apsp.kernels.shared import sparse as sparse_kernels
 from tri_apsp.kernels.shared import sweeps as sweep_kernels
+from tri_apsp.kernels.shared import updates as update_kernels
 from tri_apsp.kernels.shared.argmin import _argmin_kernel, _first_term_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
@@ -82,6 +83,7 @@ from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import Operation, distance_range, floor, missing, no_edge
 from tri_apsp.sparse import triton as sparse_engine
 from tri_apsp.sparse import triton_hops
+from tri_apsp.updates import raises
 
 CAPABILITIES = (90, 80, 100)
 """The compute capabilities, as integers; the first is that of most variants."""
@@ -483,6 +485,22 @@ def spanning_tree(dtype: torch.dtype, capability: int) -> Variant:
     return _variant(_tree_kernel, dtype, capability, dict(TREE_CONSTANTS), **types)
 
 
+UPDATE_KERNELS = {
+    "take": {"DEPTH": 32, "BLOCK": raises._BLOCK},
+    "search": {"SWEEPS": raises._SWEEPS, "LANES": raises._LANES, "SLOTS": raises._SLOTS},
+}
+"""The kernels of updates, each with its constants."""
+
+
+def updates(name: str, dtype: torch.dtype, predecessors: bool, capability: int) -> Variant:
+    """The kernel of that name, of those of edges that rise."""
+    constants = UPDATE_KERNELS[name] | {"NONE": no_edge(dtype), "PREDECESSORS": predecessors}
+    types = {"pred_ptr": "*i32" if predecessors else "*i64", "sources_ptr": "*i32"}
+    types |= dict.fromkeys(("pairs_ptr", "count_ptr", "counts_ptr", "offsets_ptr"), "*i64")
+    kernel = getattr(update_kernels, f"_{name}_kernel")
+    return _variant(kernel, dtype, capability, constants, **types)
+
+
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     """The Boolean product of an engine by its tiles of that index."""
     if engine == "nvidia":
@@ -756,6 +774,14 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             (name, *kind, capability)
             for name, kinds in HOP_KERNELS.items()
             for kind, capability in star(kinds, CAPABILITIES)
+        ],
+    ),
+    "shared updates": (
+        updates,
+        [
+            case
+            for name in UPDATE_KERNELS
+            for case in star([name], [*TYPES], [False, True], CAPABILITIES)
         ],
     ),
     "gradients argmin": (

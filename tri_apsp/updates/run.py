@@ -1,0 +1,153 @@
+"""An update as a whole: edges that rise, then edges that fall; a solve where that takes less time.
+
+The new distances become those of the caller only once they are known to be right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import torch
+
+from tri_apsp import calls, engines
+from tri_apsp.arguments import as_integer, check_flags
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.memory import memory_for
+from tri_apsp.messages import counted
+from tri_apsp.plan import Plan
+from tri_apsp.request import Request
+from tri_apsp.result import Result
+from tri_apsp.updates.cuts import lower_edges
+from tri_apsp.updates.graphs import (
+    DenseWeights,
+    Edges,
+    HeldGraph,
+    SparseWeights,
+    changes_of,
+    grown_result,
+    held_graphs,
+    steps_of,
+    sums_fit,
+)
+from tri_apsp.updates.raises import raise_edges
+
+
+class Updated(NamedTuple):
+    """A result and its graph after a change.
+
+    Attributes:
+        result: the distances and, if they were there, the predecessors; its `plan` says what ran.
+        graph: with the new weights: dense weights, a SparseGraph or a PreparedGraph.
+    """
+
+    result: Result
+    graph: Any
+
+
+def update(
+    result: Result,
+    graph: Any,
+    edges: Any,
+    weights: Any,
+    *,
+    closed: Any,
+    vertices: int | None,
+    directed: bool,
+    in_place: bool,
+) -> Updated:
+    """Return a result after a change of its graph; see tri_apsp.update."""
+    check_flags(directed=directed, in_place=in_place)
+    held = held_graphs(result, graph)
+    if vertices is not None:
+        n = as_integer(vertices, "vertices", result.distances.shape[-1])
+        if in_place:
+            raise InputError(
+                "`in_place` must be False with `vertices`, for which the matrices are too small, "
+                "but is True; leave one out."
+            )
+        result, held = grown_result(result, n), held.grown(n)
+    sets = zip(held.graphs, *held.sets_of(edges, weights), strict=True)
+    changes = [changes_of(*each, closed, directed=directed) for each in sets]
+
+    d, pred = result.distances, result.predecessors
+    copies = not in_place or len(changes) > 1 or any(map(_may_fail, held.graphs, changes))
+    size = sum(x.numel() * x.itemsize for x in (d, pred) if x is not None)
+    plans, whys = list[Plan](), list[str]()
+    remedy = "give `in_place=True`" if copies and not in_place else "solve anew"
+    with memory_for("an update", copies * size, d.device, remedy):
+        if copies and vertices is None:
+            d, pred = d.clone(), None if pred is None else pred.clone()
+        for i, (one, change) in enumerate(zip(held.graphs, changes, strict=True)):
+            mine, before = (x if x is None or held.batch is None else x[i] for x in (d, pred))
+            assert mine is not None
+            why = _bring_up_to_date(mine, before, one, change)
+            if why:
+                request = Request.of(one.with_edges(change).given, predecessors=pred is not None)
+                solved = calls.solve(request)
+                _copy((mine, before), (solved.distances, solved.predecessors))
+                plans.append(solved.plan)
+                whys.append(f"; solved anew: {why}")
+    if copies and in_place:
+        _copy((result.distances, result.predecessors), (d, pred))
+        d, pred = result.distances, result.predecessors
+    all_solved = len(plans) == len(changes) > 0
+    counts = [sum(len(getattr(x, name)) for x in changes) for name in ("raised", "lowered")]
+    plan = Plan(
+        way="update",
+        method=plans[0].method if all_solved else "update",
+        engine=engines.choose_unconfigured(d.device, d.dtype),
+        config=None,
+        reason=f"{counted(counts[0], 'edge')} raised, {counts[1]} lowered" + "".join(whys[:1]),
+        memory=size if copies else 0,
+    )
+    changed = held.with_changes(changes, in_place=in_place)
+    has_lists = result.edge_lists is not None and isinstance(changed, SparseGraph)
+    lists = changed.by_source if has_lists else None
+    found = dataclasses.replace(result, distances=d, predecessors=pred, plan=plan, edge_lists=lists)
+    return Updated(found, changed)
+
+
+def _copy(
+    to: tuple[torch.Tensor, torch.Tensor | None], of: tuple[torch.Tensor, torch.Tensor | None]
+) -> None:
+    """Copy distances and, if there are any, predecessors."""
+    for target, source in zip(to, of, strict=True):
+        if target is not None and source is not None:
+            target.copy_(source)
+
+
+def _may_fail(graph: HeldGraph, edges: Edges) -> bool:
+    """Return whether an update may fail after it has written some distances."""
+    raised, lowered = edges.raised, edges.lowered
+    if len(raised) and not sums_fit(graph, raised):
+        return True
+    if not len(lowered) or len(steps_of(lowered)) + (len(raised) > 0) == 1:
+        return False
+    # Copies of the distances take less time than reading dense weights for an answer.
+    is_dense = isinstance(graph, DenseWeights)
+    return is_dense or _has_negative(graph, lowered) or not sums_fit(graph, lowered)
+
+
+def _has_negative(graph: HeldGraph, lowered: Edges) -> bool:
+    return bool((lowered.new < 0).any()) or graph.lowest < 0
+
+
+def _bring_up_to_date(
+    d: torch.Tensor, pred: torch.Tensor | None, graph: HeldGraph, edges: Edges
+) -> str:
+    """Write new distances and predecessors; return why a solve is needed instead, or ""."""
+    if why := raise_edges(d, pred, graph, edges.raised):
+        return why
+    lowered = edges.lowered
+    if not len(lowered):
+        return ""
+    # Without predecessors, reading dense floats would take longer than knowing their sign saves.
+    is_dense = isinstance(graph, DenseWeights) and d.dtype.is_floating_point
+    reads = pred is not None or not is_dense
+    nonnegative = reads and not _has_negative(graph, lowered)
+    lists = None
+    if isinstance(graph, SparseWeights) and d.is_cpu and not len(edges.raised):
+        lists = graph.graph.by_destination
+    return lower_edges(d, pred, lowered, lists, nonnegative=nonnegative)
