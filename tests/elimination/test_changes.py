@@ -19,6 +19,12 @@ from tri_apsp.graphs.sparse import SparseGraph, of_entries, sparse_graph
 Changes = tuple[list[tuple[int, int]], list[float]]
 
 
+# Others are of the slow tier.
+DTYPE_PARAMETERS = [
+    x if x == torch.float32 else pytest.param(x, marks=pytest.mark.slow) for x in DTYPES
+]
+
+
 def cast(graph: SparseGraph, dtype: torch.dtype, scale: float = 1) -> SparseGraph:
     """The graph in a dtype; floats are rounded in every sum."""
     weights = graph.by_source.weights.double() * scale
@@ -128,7 +134,7 @@ def assert_same_answers(found: PreparedGraph, expected: PreparedGraph) -> None:
 
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPE_PARAMETERS)
 @pytest.mark.parametrize("kind", ["roads", "grid", "random"])
 def test_sequences(kind: str, dtype: torch.dtype, directed: bool, in_place: bool) -> None:
     """After each of many changes, everything is as after setting all weights of the same order."""

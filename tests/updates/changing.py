@@ -4,6 +4,7 @@ from typing import Any
 
 import cases
 import numpy as np
+import pytest
 import torch
 
 import tri_apsp
@@ -17,6 +18,12 @@ KINDS = [
     if kind == "dense" or dtype in SPARSE_DTYPES
 ]
 """The pairs of a kind of graph and a dtype."""
+FEW_KINDS = [each for each in KINDS if each[1] in (torch.float32, torch.int32)]
+"""Those whose kernels README's tests compile."""
+KIND_PARAMETERS = [
+    each if each in FEW_KINDS else pytest.param(*each, marks=pytest.mark.slow) for each in KINDS
+]
+"""All of them, others in the slow tier."""
 
 
 def graph_of(
