@@ -408,22 +408,25 @@ def update(
     Returns:
         An `Updated`: `result`, as `shortest_paths` would return it for the changed graph, but for
         other predecessors where several paths are as short; and `graph`, with the new weights, for
-        the next update. `result.plan.reason` says what changed, or why the graph was solved anew.
+        the next update: dense weights as a tensor, others as a SparseGraph; a PreparedGraph keeps
+        its order, unless an edge has no place in it, or `vertices` are new. `result.plan.reason`
+        says what changed, or why the graph was solved anew.
 
     Raises:
         NegativeCycleError: the change makes a negative cycle; nothing is changed then.
-        DistanceRangeError: a distance does not fit the dtype; nothing is changed then.
+        DistanceRangeError: a distance does not fit the dtype; nothing is changed then, nor by an
+            InputError. After others, and interrupts, what was to change in place is undefined.
         InputError: a result of chosen sources, of another graph or with a negative cycle; edges or
             weights that break a rule; `in_place` with `vertices`.
         TooLargeError: the copies do not fit the memory.
 
     Cost:
-        Of weights that rise, a few steps for each edge to the last vertex of a pair some shortest
-        path of which uses such an edge; a solve, where these pairs are more than 1/64 of all. Of
-        weights that fall, a pass over the distances for each 32 edges, or for all edges at one
-        vertex; on a CPU, of a sparse graph, a few steps for each pair that changes. Without
-        `in_place`, a copy of the matrices and of dense weights, which are searched for their edges
-        if some rise.
+        Of weights that rise, a few steps for each pair with a shortest path over such an edge, and
+        each edge to its last vertex; a solve, where these pairs are more than 1/64 of all, or
+        1/512 if the graph has an order. Of weights that fall, a pass over the distances for each 32
+        edges, or for all edges at one vertex; on a CPU, of a sparse graph, a few steps for each
+        pair that changes; a solve, where the edges are many. Without `in_place`, a copy of the
+        matrices and of dense weights. If dense weights rise, up to two more copies of these.
 
     Source:
         Ramalingam, Reps, An Incremental Algorithm for a Generalization of the Shortest-Path
@@ -471,9 +474,9 @@ def criticality(
             cycle; an edge that the graph does not have.
 
     Cost:
-        A few steps for each edge and each pair of vertices whose shortest paths all use it, and 2
-        reads for each edge and each vertex. 32 bytes for each edge and each vertex from which a
-        shortest path uses it, of at most 4 million of these at a time.
+        For each edge, a few steps for each pair of vertices with a shortest path over it, and two
+        reads for each vertex. On a GPU a copy of the distances, and 12 to 16 bytes for each of n^2
+        / 64 pairs; on a CPU a copy of the lists of edges.
 
     Source:
         Ramalingam, Reps, An Incremental Algorithm for a Generalization of the Shortest-Path

@@ -131,6 +131,8 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
             )
         if request.restricted is not None:
             result = request.restricted.result(result)
+    if not request.directed:
+        result = dataclasses.replace(result, directed=False)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         return _placed(result, out)

@@ -101,6 +101,7 @@ class Request:
         checkpoint: where the state of such a solve is kept; None: nowhere.
         name: of the argument that is the graph, for messages.
         restricted: the graph with zones or turns whose larger graph is solved; None: it has none.
+        directed: whether each edge counts in one direction; else the graph has both already.
     """
 
     weights: torch.Tensor | None
@@ -124,6 +125,7 @@ class Request:
     checkpoint: Checkpoint | None
     name: str
     restricted: RestrictedGraph | None
+    directed: bool
 
     @classmethod
     def of(
@@ -297,6 +299,7 @@ class Request:
             checkpoint=kept,
             name=name,
             restricted=restricted,
+            directed=directed,
         )
         if nearest or sources is not None:
             request = request._with_sources(sources, targets)

@@ -61,6 +61,7 @@ class Result:
             weights, or packed.
         edge_lists: the edges of a sparse graph by source, for `Paths.edges`; None: dense weights.
         semiring: the name of that over which the distances are best; "min_plus" of shortest ones.
+        directed: False: of `directed=False`, in which each edge of the graph counts both ways.
         blocks: of several devices without `out`, the results of the rows on each, whose `sources`
             are its vertices, or of the graphs on each; `distances` then raises. Else ().
 
@@ -88,6 +89,7 @@ class Result:
     labels: Labels | None = None
     edge_lists: EdgeLists | None = field(default=None, repr=False)
     semiring: SemiringName = "min_plus"
+    directed: bool = True
     blocks: tuple["Result", ...] = ()
 
     @classmethod

@@ -1,5 +1,6 @@
 """Prepared graphs with changes of some edges, against graphs that are prepared anew."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -351,9 +352,14 @@ def test_no_changes() -> None:
         ([(0, 1), (1, 0)], [1, 2], InputError, r"edge once, but name \(0, 1\) again"),
         ([(0, 1)], [1, 2], InputError, r"for each of the 1 edges, but have shape \(2,\)"),
         ([(0, 4)], [1], InputError, r"vertices in \[0, 4\), but one leads from 0 to 4"),
-        ([0, 1], [1], InputError, r"pairs of vertices, \(edges, 2\)"),
-        ([(0, 1.5)], [1], InputError, r"pairs of vertices, \(edges, 2\)"),
-        ([(0, 1)], ["far"], tri_apsp.InputTypeError, "`edges` must be pairs of vertices and"),
+        ([0, 1], [1], InputError, r"integers of shape \(edges, 2\)"),
+        ([(0, 1.5)], [1], InputError, r"integers of shape \(edges, 2\)"),
+        (
+            [(0, 1)],
+            ["far"],
+            tri_apsp.InputTypeError,
+            "`edges` must be pairs of vertices, by their numbers",
+        ),
         ([(0, 1)], [True], InputError, "`weights` must have one of the dtypes"),
         ([(0, 1)], [float("nan")], InputError, "neither NaN nor -inf, but that from 0 to 1"),
         ([(0, 1)], [-float("inf")], InputError, "neither NaN nor -inf"),
@@ -405,3 +411,18 @@ def test_on_a_gpu(dtype: torch.dtype, directed: bool) -> None:
             all_rows = tri_apsp.shortest_paths(changed).distances
             torch.testing.assert_close(all_rows.cpu(), tri_apsp.shortest_paths(expected).distances)
             graph = changed
+
+
+def test_a_copy_that_changes_in_place_leaves_the_other() -> None:
+    graph = prepare(road_grid(5))
+    tri_apsp.shortest_paths(graph, sources=0)
+    edge = [(0, int(graph.by_source.vertices[0]))]
+    before = tri_apsp.paired_distances(graph, [0], [edge[0][1]]).clone()
+    first = copy.copy(graph)
+    first.with_changes(edge, [100], in_place=True)
+    second = copy.copy(first)
+    second.with_changes(edge, [1], in_place=True)
+    again = tri_apsp.paired_distances(graph, [0], [edge[0][1]])
+    assert torch.equal(before, again)
+    assert first.by_source.weights[0] == 100
+    assert second.by_source.weights[0] == 1

@@ -160,3 +160,10 @@ def test_an_edge_in_one_direction_only() -> None:
     weights = np.array([[0, 3, INF], [INF, 0, 1], [2, INF, 0]])
     for kind, dtype in FEW_KINDS:
         check(weights, graph_of(weights, kind, dtype), [(1, 0), (2, 1), (0, 2)], directed=False)
+
+
+def test_the_growth_of_large_integers_is_exact() -> None:
+    graph = torch.tensor([[0, 1, 2**26 + 2], [9, 0, 1], [9, 9, 0]], dtype=torch.int32)
+    found = criticality(tri_apsp.shortest_paths(graph), graph, [(1, 2)])
+    # 0 -> 2 grows by 2^26, and 1 -> 2 by 9 + 2^26 + 2 - 1.
+    assert found.increase.tolist() == [2**27 + 10]

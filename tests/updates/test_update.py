@@ -24,6 +24,7 @@ import tri_apsp
 from tri_apsp import DistanceRangeError, InputError, NegativeCycleError, Result, no_edge, update
 from tri_apsp.errors import InputTypeError
 from tri_apsp.semirings import largest_distance
+from tri_apsp.updates import run
 
 INF = math.inf
 # No vertex is beyond it: vertices that a rule names are taken modulo the size.
@@ -368,8 +369,8 @@ CYCLE = torch.tensor([[0, 3, INF], [-4, 0, 1], [2, INF, 0]])
     ],
 )
 def test_other_results_are_refused(solve: Any, message: str) -> None:
-    sentence = f"`result` must have the distances of all pairs, but {message}; solve for all."
-    with pytest.raises(InputError, match=f"^{sentence}$"):
+    sentence = f"`result` must have the shortest distances of all pairs, but {message}; "
+    with pytest.raises(InputError, match=f"^{sentence}"):
         update(solve(), GRAPH, [(0, 1)], [2])
 
 
@@ -395,9 +396,9 @@ def test_other_graphs_are_refused(graph: Any, message: str) -> None:
     [
         ([(0, 1), (0, 1)], [1, 2], {}, r"name each edge once, but name \(0, 1\) again"),
         ([(0, 1), (1, 0)], [1, 2], {"directed": False}, r"but name \(0, 1\) again; leave one"),
-        ([(0, 1, 2)], [1], {}, r"pairs of vertices, \(edges, 2\), but are"),
-        ([0, 1], [1], {}, r"pairs of vertices, \(edges, 2\), but are"),
-        ([(0.0, 1.0)], [1], {}, r"pairs of vertices, \(edges, 2\), but are"),
+        ([(0, 1, 2)], [1], {}, r"integers of shape \(edges, 2\), but have"),
+        ([0, 1], [1], {}, r"integers of shape \(edges, 2\), but have"),
+        ([(0.0, 1.0)], [1], {}, r"integers of shape \(edges, 2\), but have"),
         ([(0, 1)], [1, 2], {}, r"one weight for each of the 1 edges, but have shape \(2,\)"),
         ([(0, 1)], [math.nan], {}, "neither NaN nor -inf, but that from 0 to 1 is nan"),
         ([(0, 1)], [-INF], {}, "neither NaN nor -inf, but that from 0 to 1 is -inf"),
@@ -408,7 +409,7 @@ def test_other_graphs_are_refused(graph: Any, message: str) -> None:
         ([], [], {"vertices": 2}, "`vertices` must be at least 3, but is 2"),
         ([], [], {"vertices": 4, "in_place": True}, "`in_place` must be False with `vertices`"),
         ([], [], {"directed": 1}, "`directed` must be True or False"),
-        ("ab", [1], {}, "`edges` must be pairs of vertices and `weights` numbers, but are 'ab'"),
+        ("ab", [1], {}, "by their numbers, and `weights` numbers, but are 'ab'"),
     ],
 )
 def test_changes_that_break_a_rule(edges: Any, weights: Any, options: Any, message: str) -> None:
@@ -473,3 +474,108 @@ def test_a_loop_in_both_directions_is_one_edge() -> None:
     assert torch.equal(found.result.distances, without.result.distances)
     with pytest.raises(NegativeCycleError):
         update(result, graph, [(1, 1)], [-1], directed=False)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unit"), [(torch.int16, 1), (torch.int32, 1 << 16), (torch.int64, 1 << 48)], ids=str
+)
+def test_sums_along_negative_cycles_do_not_wrap(dtype: torch.dtype, unit: int) -> None:
+    graph = torch.zeros((6, 6), dtype=dtype)
+    edges = [(i, j) for i in range(6) for j in range(6) if i != j][:16]
+    with pytest.raises(NegativeCycleError):
+        update(tri_apsp.shortest_paths(graph), graph, edges, [-1000 * unit] * 16)
+
+
+def test_rounding_does_not_lead_predecessors_around() -> None:
+    """3e7 + 1 is 3e7: the new edges are a cycle whose weight the distances do not show."""
+    graph = torch.tensor([[0, 0.1, 1], [3e7, 0, 0.3], [INF, INF, 0]])
+    result = tri_apsp.shortest_paths(graph, predecessors=True)
+    found = update(result, graph, [(1, 0), (2, 1)], [1.0, 3e7]).result
+    assert found.path(2, 1) == [2, 1]
+
+
+def test_rounding_in_many_updates() -> None:
+    random = np.random.default_rng(0)
+    for least in [1e-9, 0.1] * 15:
+        weights = np.exp(random.uniform(np.log(least), np.log(3e7), (8, 8)))
+        weights[random.random((8, 8)) < 0.5] = INF
+        graph = cases.tensor(weights, torch.float32)
+        result = tri_apsp.shortest_paths(graph, predecessors=True)
+        for _ in range(4):
+            edges = np.argwhere(random.random((8, 8)) < 0.06)
+            new = np.exp(random.uniform(np.log(least), np.log(3e7), len(edges)))
+            result, graph = update(result, graph, edges, new)
+            expected = tri_apsp.shortest_paths(graph).distances
+            torch.testing.assert_close(result.distances, expected, rtol=1e-5, atol=0)
+            for i, j in np.argwhere(expected.isfinite().numpy()):
+                assert len(result.path(int(i), int(j))) <= 8
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_result_of_edges_in_both_directions(kind: str) -> None:
+    """The graph has each edge in one: update and criticality count both."""
+    weights = np.full((4, 4), INF)
+    weights[[0, 0, 0, 1, 2], [1, 2, 3, 2, 3]] = [1, 9, 1, 1, 1]
+    graph = graph_of(weights, kind, torch.float32)
+    result = tri_apsp.shortest_paths(graph, directed=False)
+    found = update(result, graph, [(0, 1)], [4], directed=False)
+    assert found.result.distances[0].tolist() == [0, 3, 2, 1]
+    back = update(*found, [(0, 1)], [1], directed=False).result
+    assert torch.equal(back.distances, result.distances)
+    closing = tri_apsp.criticality(result, graph, [(0, 1), (1, 2)], directed=False)
+    assert closing.increase.tolist() == [4, 4]
+
+
+def test_a_change_in_one_direction_makes_a_graph_directed() -> None:
+    graph = tri_apsp.prepare(cases.tensor(cases.chain(5), torch.float32), directed=False)
+    result = tri_apsp.shortest_paths(graph)
+    both = update(result, graph, [(0, 1)], [4], directed=False).graph
+    one = update(result, graph, [(0, 1)], [4]).graph
+    assert (both.directed, one.directed) == (False, True)
+
+
+def test_large_integers_beside_inf_are_exact() -> None:
+    graph = torch.tensor([[0, 5, 9], [9, 0, 3], [2, 9, 0]])
+    new = [2**55 + 1, INF]
+    changed = update(tri_apsp.shortest_paths(graph), graph, [(0, 1), (1, 2)], new).graph
+    assert changed[[0, 1], [1, 2]].tolist() == [2**55 + 1, no_edge(torch.int64)]
+
+
+def test_many_edges_that_fall_are_solved_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By passes over the distances the result is the same."""
+    weights = changed(cases.random_graph(60, degree=4, high=50), [], [])
+    edges = [(i, (7 * i + 3) % 60) for i in range(0, 60, 2)]
+    graph, new = cases.tensor(weights, torch.float32), [3] * 30
+    result = tri_apsp.shortest_paths(graph, predecessors=True)
+    anew = update(result, graph, edges, new)
+    assert anew.result.plan.reason.endswith("solved anew: many edges fall")
+    monkeypatch.setattr(run, "_FEW", 40)
+    passes = update(result, graph, edges, new)
+    assert passes.result.plan.method == "update"
+    for found in (anew, passes):
+        check(*found, changed(weights, edges, new))
+
+
+def test_read_only_and_expanded_graphs_are_not_overwritten() -> None:
+    array = np.ones((3, 3))
+    array.flags.writeable = False
+    expanded = torch.ones(1, 1).expand(3, 3)
+    for graph in (array, expanded):
+        with pytest.raises(InputError, match="must not"):
+            update(tri_apsp.shortest_paths(graph), graph, [(0, 1)], [4.0], in_place=True)
+
+
+def test_a_gradient_is_refused() -> None:
+    graph = torch.ones(3, 3, requires_grad=True)
+    with pytest.raises(InputError, match="gradient"):
+        update(tri_apsp.shortest_paths(graph), graph, [(0, 1)], [4.0])
+
+
+def test_distances_of_other_strides() -> None:
+    weights = changed(cases.random_graph(9, degree=3), [], [])
+    graph = cases.tensor(weights, torch.float32)
+    out = torch.empty(9, 9).T
+    result = tri_apsp.shortest_paths(graph, out=out)
+    found = update(result, graph, [(0, 1), (3, 4)], [INF, 1], in_place=True)
+    assert found.result.distances is out
+    check(*found, changed(weights, [(0, 1), (3, 4)], [INF, 1]))

@@ -56,8 +56,8 @@ class Sweeps(ABC):
 
     @abstractmethod
     def after_changes(self, elimination: Elimination, edges: Array) -> "Sweeps":
-        """Return the sweeps after some edges of the filled graph changed; these are undefined
-        then.
+        """Return the sweeps after some edges of the filled graph changed. Those of before must not
+        be used afterwards.
         """
 
     def prefers_table(self, sources: int, targets: int) -> bool:

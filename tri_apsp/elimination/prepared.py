@@ -280,12 +280,10 @@ class PreparedGraph(SparseGraph):
         found = changed_edges(self.n, edges, weights, dtype=self.dtype, directed=self.directed)
         if not in_place:
             return self.with_edges(*found)
-        if "_owns_weights" not in self.__dict__:  # the graph that was prepared may have the same
-            lists = self.by_source
-            self.__dict__["by_source"] = lists.with_weights(lists.weights.clone())
-        changed = self.with_edges(*found, in_place=True)
+        # At first another graph may have the same weights, such as that which was prepared.
+        changed = self.with_edges(*found, in_place=self.__dict__.get("_owner") == id(self))
         self.__dict__.clear()
-        self.__dict__.update(changed.__dict__, _owns_weights=True)
+        self.__dict__.update(changed.__dict__, _owner=id(self))
         return self
 
     def has_places(self, tails: torch.Tensor, heads: torch.Tensor) -> bool:

@@ -7,13 +7,21 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import as_tensor, as_vector, check_device, check_dtype, check_tensor
+from tri_apsp.arguments import (
+    INDEX_DTYPES,
+    as_tensor,
+    as_vector,
+    check_device,
+    check_dtype,
+    check_tensor,
+)
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
@@ -112,7 +120,8 @@ class EdgeLists:
         where there is none. Few of them may be on the CPU, whatever the device of the lists.
         """
         n = max(1, len(self.offsets) - 1)
-        if owners.is_cpu and (not self.offsets.is_cpu or 64 * len(owners) < n):
+        device = self.offsets.device
+        if owners.is_cpu and 64 * len(owners) < n:
             offsets, targets = self._on_host
             places = np.full(len(owners), -1)
             pairs = zip(owners.tolist(), vertices.tolist(), strict=True)
@@ -121,13 +130,13 @@ class EdgeLists:
                 at = first + np.searchsorted(targets[first:end], vertex)
                 places[i] = at if at < end and targets[at] == vertex else -1
             return torch.from_numpy(places)
+        given = owners.to(device), vertices.to(device)
         wanted, keys = (
-            one.long() * n + other
-            for one, other in ((owners, vertices), (self.owners(), self.vertices))
+            one.long() * n + other for one, other in (given, (self.owners(), self.vertices))
         )
         place = torch.searchsorted(keys, wanted)
         found = torch.cat((keys, keys.new_full((1,), -1)))[place] == wanted
-        return place.masked_fill_(~found, -1)
+        return place.masked_fill_(~found, -1).to(owners.device)
 
     def with_weights(self, weights: torch.Tensor) -> EdgeLists:
         """Return the same edges with other weights."""
@@ -560,6 +569,10 @@ def changed_edges(
     Raises:
         InputError, DistanceRangeError: other shapes; a vertex or a weight that breaks a rule.
     """
+    is_list = isinstance(weights, (list, tuple)) and not dtype.is_floating_point
+    if is_list and all(isinstance(x, Integral) or x == math.inf for x in weights):
+        # Beside inf, an array would round large integers.
+        weights = [no_edge(dtype) if x == math.inf else x for x in weights]
     try:
         ends, values = (
             torch.as_tensor(x if isinstance(x, torch.Tensor) else np.asarray(x)).detach().cpu()
@@ -567,15 +580,15 @@ def changed_edges(
         )
     except (TypeError, ValueError, RuntimeError):
         raise InputTypeError(
-            "`edges` must be pairs of vertices and `weights` numbers, but are "
-            f"{shown(edges)} and {shown(weights)}; give lists, arrays or tensors."
+            "`edges` must be pairs of vertices, by their numbers, and `weights` numbers, but are "
+            f"{shown(edges)} and {shown(weights)} of others; give lists, arrays or tensors."
         ) from None
     if not ends.numel():
         ends = torch.empty((0, 2), dtype=torch.int64)
-    if ends.dim() != 2 or ends.shape[1] != 2 or ends.is_floating_point():
+    if ends.dim() != 2 or ends.shape[1] != 2 or ends.dtype not in INDEX_DTYPES:
         raise InputError(
-            f"`edges` must be pairs of vertices, (edges, 2), but are {shown(edges)}; give a list "
-            "of pairs, or a tensor of integers."
+            "`edges` must be pairs of vertices, integers of shape (edges, 2), but have shape "
+            f"{tuple(ends.shape)} and dtype {dtype_name(ends.dtype)}; give a list of pairs."
         )
     if values.shape != (len(ends),):
         raise InputError(

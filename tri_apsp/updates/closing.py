@@ -57,10 +57,13 @@ def criticality(result: Result, graph: Any, edges: Any, *, directed: bool) -> Cr
             "`edges` must be edges of the graph, between two vertices, but one is none; leave it "
             "out."
         )
-    d = result.distances
-    # A GPU writes to the distances, and restores them.
-    repair = repair_of(d.clone() if d.is_cuda else d, one, Edges(tails, heads, weights, weights))
+    d = result.distances.contiguous()
+    if d.is_cuda and d is result.distances:  # which are written, and restored
+        d = d.clone()
+    repair = repair_of(d, one, Edges(tails, heads, weights, weights))
     found = [repair.closing(slice(i, i + per_edge)) for i in range(0, len(tails), per_edge)]
-    values = zip(*found, strict=True) if found else ((), (), ())
-    affected, increase, disconnected = map(torch.tensor, values)
-    return Criticality(increase.double(), disconnected.long(), affected.long())
+    return Criticality(
+        torch.tensor([x.increase for x in found], dtype=torch.float64),
+        torch.tensor([x.disconnected for x in found], dtype=torch.int64),
+        torch.tensor([x.affected for x in found], dtype=torch.int64),
+    )

@@ -26,6 +26,7 @@ from tri_apsp.value_range import largest_magnitude
 _ROWS, _ROWS_PER_TASK = 2048, 512
 
 _NEGATIVE, _ZERO = "a cycle may be negative", "a cycle of weight 0"
+_LOOP = "rounding makes predecessors form a cycle"
 _BEYOND = "a distance may not fit the dtype"
 
 
@@ -65,14 +66,17 @@ def _lower_some(
 ) -> str:
     count = len(edges)
     to_tails, from_heads = d[:, edges.tails], d[edges.heads]
-    longest = _largest(to_tails) + _largest(edges.new[None])
-    if count * longest + _largest(from_heads) > largest_distance(d.dtype):
+    before_heads, after = _largest(to_tails) + _largest(edges.new[None]), _largest(from_heads)
+    if count * before_heads + after > largest_distance(d.dtype):
         return _BEYOND
     to_heads = _plus(to_tails, edges.new)
     # Along an edge after another: from the head of the first to that of the second.
     across = to_heads[edges.heads].cpu()
     between = _closure(across)
-    if why := _cycle(_plus(across, between.mT), pred, nonnegative):
+    if between is None:
+        return _NEGATIVE
+    cycles = _plus(across, between.mT)
+    if why := _cycle(cycles, pred, nonnegative):
         return why
     if count > 1:
         to_heads = product(to_heads, between.to(d.device), None, check=False)[0]
@@ -80,7 +84,8 @@ def _lower_some(
     if pred is not None:
         before = pred[edges.heads]
         before[torch.arange(count, device=d.device), edges.heads] = edges.tails.to(pred.dtype)
-    return _join(d, pred, to_heads, from_heads, edges.heads, before, nonnegative, lists)
+    _join(d, pred, to_heads, from_heads, edges.heads, before, nonnegative, lists)
+    return _loop(pred, cycles, before_heads + after)
 
 
 def _lower_at(
@@ -95,8 +100,8 @@ def _lower_at(
     into, out = edges.heads == vertex, edges.tails == vertex
     column, row = d.new_full((2, len(d)), no_edge(d.dtype))
     column[edges.tails[into]], row[edges.heads[out]] = edges.new[into], edges.new[out]
-    weights = _largest(column[None]) + _largest(row[None])
-    if 2 * _largest(d) + weights > largest_distance(d.dtype):
+    longest = 2 * _largest(d) + _largest(column[None]) + _largest(row[None])
+    if longest > largest_distance(d.dtype):
         return _BEYOND
     wanted = pred is not None
     to_vertex, tails = product(
@@ -115,15 +120,20 @@ def _lower_at(
         new = pred[heads.clamp(min=0), columns].masked_fill(heads == columns, vertex)
         pred[vertex] = torch.where(heads < 0, pred[vertex], new)
         before = pred[None, vertex]
-    return _join(d, pred, to_vertex, from_vertex, None, before, nonnegative)
+    _join(d, pred, to_vertex, from_vertex, None, before, nonnegative)
+    return _loop(pred, cycles, longest)
 
 
-def _closure(across: torch.Tensor) -> torch.Tensor:
-    """Return the distances between a few vertices, from the weights of the edges (k, k)."""
+def _closure(across: torch.Tensor) -> torch.Tensor | None:
+    """Return the distances between a few vertices, from the weights of the edges (k, k) on the CPU;
+    None if a cycle is negative. Until one is, all values are those of simple paths.
+    """
     found = across.clone()
-    found.diagonal().clamp_(max=0)
+    diagonal = found.diagonal().clamp_(max=0)
     for through in range(len(found)):
         torch.minimum(found, _plus(found[:, through, None], found[through]), out=found)
+        if bool((diagonal < 0).any()):
+            return None
     return found
 
 
@@ -137,6 +147,17 @@ def _cycle(weights: torch.Tensor, pred: torch.Tensor | None, nonnegative: bool) 
     return _NEGATIVE if least < 0 else _ZERO if pred is not None and least == 0 else ""
 
 
+def _loop(pred: torch.Tensor | None, cycles: torch.Tensor, longest: float) -> str:
+    """Return why predecessors need a solve, or "": those of distances up to `longest`, whose
+    rounding may hide the weight of a cycle.
+    """
+    if pred is None or not cycles.is_floating_point():
+        return ""
+    hidden = tolerance_of(cycles.dtype, len(pred), None).cycle_relative * longest
+    may_loop = cycles.min().item() <= hidden
+    return _LOOP if may_loop and has_loop(pred) else ""
+
+
 def _join(
     d: torch.Tensor,
     pred: torch.Tensor | None,
@@ -146,8 +167,8 @@ def _join(
     before: torch.Tensor | None,
     nonnegative: bool,
     lists: EdgeLists | None = None,
-) -> str:
-    """Take the minimum of d and of left (n, k) + right (k, n); return why a solve is needed, or "".
+) -> None:
+    """Take the minimum of d and of left (n, k) + right (k, n).
 
     Args:
         heads: (k,), if known: a row gains by a k only if it is then nearer to this vertex.
@@ -191,9 +212,6 @@ def _join(
             if pred is not None and before is not None and chosen is not None:
                 new = before.gather(0, chosen.clamp(min=0))
                 pred[some] = torch.where(chosen < 0, pred[some], new)
-    if pred is not None and d.dtype.is_floating_point and not nonnegative and has_loop(pred):
-        return "rounding may lead predecessors around"
-    return ""
 
 
 def _engine(d: torch.Tensor, depth: int, *, nonnegative: bool) -> engines.Engine:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from tri_apsp.arguments import as_indices, as_tensor, check_weights
+from tri_apsp.arguments import as_tensor, check_weights, sources_of
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import DenseGraph
@@ -54,7 +54,9 @@ class Lists(NamedTuple):
 
 
 class DenseWeights:
-    """Dense weights (n, n) with what updates need of a SparseGraph."""
+    """Dense weights (n, n) behind the interface of SparseWeights."""
+
+    has_order = False
 
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = self.given = weights
@@ -114,11 +116,13 @@ class DenseWeights:
 
 
 class SparseWeights:
-    """A sparse graph with what updates need of dense weights."""
+    """A sparse graph behind the interface of DenseWeights."""
 
     def __init__(self, graph: SparseGraph) -> None:
         self.graph = self.given = graph
         self.n, self.dtype, self.device = graph.n, graph.dtype, graph.device
+        # Then a solve takes little time.
+        self.has_order = isinstance(graph, PreparedGraph) and graph.tree is not None
 
     @property
     def lowest(self) -> float | int:
@@ -165,8 +169,11 @@ class SparseWeights:
     def with_edges(self, edges: Edges, *, in_place: bool = False) -> SparseWeights:
         """Return the graph with other weights of some edges; never in place."""
         graph, tails, heads, weights = self.graph, edges.tails, edges.heads, edges.new
-        if isinstance(graph, PreparedGraph) and not graph.has_places(tails, heads):
-            graph = SparseGraph(graph.n, graph.by_source, graph.labels)
+        if isinstance(graph, PreparedGraph):
+            if not graph.has_places(tails, heads):
+                graph = SparseGraph(graph.n, graph.by_source, graph.labels)
+            elif not graph.directed and not _is_symmetric(edges):
+                graph = dataclasses.replace(graph, directed=True)
         return SparseWeights(graph.with_edges(tails, heads, weights))
 
 
@@ -215,6 +222,12 @@ class Edges:
     def lowered(self) -> Edges:
         """Those that fall or open."""
         return self.chosen(self.new < self.old)
+
+
+def _is_symmetric(edges: Edges) -> bool:
+    """Return whether each edge gets its weight in both directions."""
+    found = set(zip(edges.tails.tolist(), edges.heads.tolist(), edges.new.tolist(), strict=True))
+    return found == {(v, u, weight) for u, v, weight in found}
 
 
 def steps_of(edges: Edges) -> list[tuple[int | None, Edges]]:
@@ -305,26 +318,35 @@ def held_graphs(result: Result, graph: Any) -> Held:
         raise InputTypeError(
             f"`result` must be what shortest_paths returned, but is {shown(result)}; give that."
         )
+    solve = "solve for all pairs"
     wrong = {
-        "rows of chosen sources": result.sources is not None or result.nearest is not None,
-        "columns of chosen targets": result.targets is not None,
-        "blocks on several devices": bool(result.blocks),
-        f"paths over {result.semiring}": result.semiring != "min_plus",
-        "a negative cycle": result.negative_cycle is not None,
+        "rows of chosen sources": (result.sources is not None or result.nearest is not None, solve),
+        "columns of chosen targets": (result.targets is not None, solve),
+        "blocks on several devices": (bool(result.blocks), "give `out` to the solve"),
+        f"paths over {result.semiring}": (result.semiring != "min_plus", "call its function anew"),
+        "a negative cycle": (result.negative_cycle is not None, "solve the changed graph"),
     }
-    for what, is_so in wrong.items():
+    for what, (is_so, remedy) in wrong.items():
         if is_so:
             raise InputError(
-                f"`result` must have the distances of all pairs, but has {what}; solve for all."
+                f"`result` must have the shortest distances of all pairs, but has {what}; {remedy}."
             )
     d, shape = result.distances, tuple[int, ...]()
+    if d.requires_grad:
+        raise InputError(
+            "`result` must not require a gradient, which this function does not have, but does; "
+            "solve graph.detach()."
+        )
     if is_sparse(graph) or hasattr(graph, "restriction"):
         given = sparse_graph(graph, device=d.device)
+        given = given if result.directed else given.both_ways()
         held, shape, dtype = Held([SparseWeights(given)]), (given.n, given.n), given.dtype
     else:
         graph = graph.weights if isinstance(graph, DenseGraph) else as_tensor(graph, "graph")
-        batch = check_weights(graph)
+        batch = check_weights(graph.detach() if graph.requires_grad else graph)
         weights, dtype = batch.weights.to(d.device), batch.weights.dtype
+        if not result.directed:
+            weights = torch.minimum(weights, weights.mT)
         parts: list[HeldGraph] = [DenseWeights(one) for one in weights]
         held = Held(parts, weights if batch.batched else None)
         shape = tuple(weights.shape if batch.batched else weights.shape[1:])
@@ -345,7 +367,7 @@ def changes_of(graph: HeldGraph, edges: Any, weights: Any, closed: Any, *, direc
     """
     none = no_edge(graph.dtype)
     tails, heads, new = changed_edges(graph.n, edges, weights, dtype=graph.dtype, directed=directed)
-    vertices = as_indices(closed, "closed", graph.n, torch.device("cpu"))
+    vertices = sources_of(closed, graph.n, "closed", least=0)
     if len(vertices):
         touches = torch.isin(tails, vertices) | torch.isin(heads, vertices)
         if bool((touches & (new < none)).any()):

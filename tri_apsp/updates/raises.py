@@ -18,14 +18,17 @@ from tri_apsp.updates.graphs import Edges, HeldGraph, steps_of
 from tri_apsp.value_range import largest_magnitude
 
 # The share of affected pairs from which on a solve may take less time, and a number that is always
-# few, on a CPU and on a GPU. On two cores an affected pair takes 0.2 to 0.5 us; a solve takes 4 ns
-# (roads) to 20 ns (random digraphs) for each pair.
-_MOST, _FEW_ON_CPU, _FEW_ON_GPU = 1 / 64, 1 << 12, 1 << 16
-# On a GPU, sweeps over all affected pairs together may look at this share of the pairs.
-_MOST_LOOKS = 1 / 8
+# few, on a CPU and on a GPU. On two cores an affected pair takes 0.2 to 0.5 us; a solve takes 20 ns
+# for each pair of random digraphs, and 2 to 4 of roads, which have an order.
+_MOST, _MOST_WITH_ORDER, _FEW_ON_CPU, _FEW_ON_GPU = 1 / 64, 1 / 512, 1 << 12, 1 << 16
+# On a GPU, sweeps over all affected pairs together may read this share of all pairs.
+_MOST_READS = 1 / 8
+# Steps over edges that rise, each of which looks at all rows: always few, and one for so many
+# vertices.
+_FEW_STEPS, _VERTICES_PER_STEP = 4, 256
 # Rows of a task; rows after which the CPU looks at the number of affected pairs; rows whose
 # predecessors are checked at a time.
-_ROWS_PER_TASK, _ROWS = 16, 2048
+_ROWS_PER_TASK, _ROWS, _CHECKED_ROWS = 16, 256, 2048
 # Pairs of rows and edges that are looked at together.
 _VALUES_PER_BLOCK = 1 << 24
 # Of the kernels on a GPU: columns of a block; programs per multiprocessor, pairs of a program, and
@@ -38,11 +41,13 @@ def raise_edges(d: torch.Tensor, pred: torch.Tensor | None, graph: HeldGraph, ra
     """Bring distances up to date after edges rose; return why a solve is needed instead, or ""."""
     if not len(raised):
         return ""
+    if len(steps_of(raised)) > max(_FEW_STEPS, len(d) // _VERTICES_PER_STEP):
+        return "many edges rise"
     why = repair_of(d, graph, raised).write(pred)
     # Without negative weights, no vertex is nearer than that before it.
     checks = not why and graph.lowest < 0 and d.dtype.is_floating_point
     if pred is not None and checks and has_loop(pred):
-        return "rounding may lead predecessors around"
+        return "rounding makes predecessors form a cycle"
     return why
 
 
@@ -77,6 +82,7 @@ class Repair(ABC):
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         self._d, self._edges, self._lists = d, edges.to(d.device), graph.lists_of(edges)
         self._has_negative = graph.lowest < 0
+        self._most = int((_MOST_WITH_ORDER if graph.has_order else _MOST) * d.numel())
         # Two sums of up to n weights, in any order, may be this far from each other.
         relative = len(d) * torch.finfo(d.dtype).eps if d.is_floating_point() else 0
         self._tolerance = torch.tensor([relative, 0], dtype=d.dtype).to(d.device)
@@ -109,6 +115,11 @@ class Repair(ABC):
 class CpuRepair(Repair):
     """Row by row: see kernels.cpu.updates."""
 
+    def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
+        super().__init__(d, graph, edges)
+        # Valid for any weights that are not lower than those of the distances.
+        self._potentials = d.amin(0) if self._has_negative else d.new_zeros(len(d))
+
     def _write(self, pred: torch.Tensor | None) -> str:
         rows, affected = self._rows(slice(None)), 0
         for first in range(0, len(rows), _ROWS):
@@ -116,7 +127,7 @@ class CpuRepair(Repair):
             affected += int(totals[0])
             if totals[4]:
                 return "a distance may not fit the dtype"
-            if affected > max(_FEW_ON_CPU, _MOST * self._d.numel()):
+            if affected > max(_FEW_ON_CPU, self._most):
                 return "many pairs are affected"
         return ""
 
@@ -143,10 +154,8 @@ class CpuRepair(Repair):
         from tri_apsp.kernels.cpu.updates import repair  # which imports Numba
 
         d, starts = self._d.numpy(), rows.numpy()
-        # Valid for any weights that are not lower than those of the distances.
-        lowest = self._d.amin(0).clamp(max=0) if self._has_negative else self._d.new_zeros(len(d))
         before = np.empty((0, 0), np.int32) if pred is None else pred.numpy()
-        arrays = [x.numpy() for x in (*self._lists.arrays, lowest)]
+        arrays = [x.numpy() for x in (*self._lists.arrays, self._potentials)]
         arrays += [x.numpy() for x in (edges.tails, edges.heads, edges.old)]
         arrays += [d.dtype.type(no_edge(self._d.dtype)), *self._tolerance.numpy()]
         totals = np.zeros((len(starts), 5))
@@ -164,7 +173,7 @@ class GpuRepair(Repair):
 
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         super().__init__(d, graph, edges)
-        self._capacity = max(_FEW_ON_GPU, int(_MOST * d.numel()))
+        self._capacity = max(_FEW_ON_GPU, self._most)
         self._pairs = torch.empty(self._capacity, dtype=torch.int64, device=d.device)
         self._old = d.new_empty(self._capacity)
 
@@ -179,7 +188,7 @@ class GpuRepair(Repair):
 
     def _closing_in(self, which: slice, rows: range) -> Change:
         """As closing, of some rows, which are independent of others."""
-        count, _, _ = self._search(which, rows, None, most_looks=1 << 62)
+        count, _, _ = self._search(which, rows, None, most_reads=1 << 62)
         flat, none = self._d.view(-1), no_edge(self._d.dtype)
         if count > self._capacity:
             flat[self._pairs] = self._old
@@ -195,16 +204,16 @@ class GpuRepair(Repair):
         return Change(int(found[0]), found[1], int(found[2]))
 
     def _search(
-        self, which: slice, rows: range, pred: torch.Tensor | None, most_looks: int | None = None
+        self, which: slice, rows: range, pred: torch.Tensor | None, most_reads: int | None = None
     ) -> tuple[int, int, bool]:
         """Compute the pairs of some rows anew that a path along some edges may have been shortest
-        for; return how many there are, how many sums were no_edge or more, and whether looking at
-        pairs `most_looks` times sufficed.
+        for; return how many there are, how many sums were no_edge or more, and whether reading
+        pairs `most_reads` times sufficed.
         """
         from tri_apsp.kernels.shared.updates import _search_kernel  # which needs Triton
 
-        d, n, looks = self._d, len(self._d), 0
-        most_looks = most_looks or max(_FEW_ON_GPU * _SWEEPS, int(_MOST_LOOKS * d.numel()))
+        d, n, reads = self._d, len(self._d), 0
+        most_reads = most_reads or max(_FEW_ON_GPU * _SWEEPS, int(_MOST_READS * d.numel()))
         counts = torch.zeros(2 + _LAUNCHES, dtype=torch.int64, device=d.device)
         written = self._pairs if pred is None else pred
         self._take(which, rows, counts, written, predecessors=pred is not None)
@@ -233,8 +242,8 @@ class GpuRepair(Repair):
                         number,
                     )
             count, beyond, *shortened = counts.tolist()
-            looks += count * _SWEEPS * _LAUNCHES
-            if count > self._capacity or not shortened[-1] or looks > most_looks:
+            reads += count * _SWEEPS * _LAUNCHES
+            if count > self._capacity or not shortened[-1] or reads > most_reads:
                 return count, beyond, not shortened[-1]
             counts[2:] = 0
 
@@ -288,11 +297,11 @@ class GpuRepair(Repair):
 
 
 def has_loop(predecessors: torch.Tensor) -> bool:
-    """Return whether the predecessors (rows, n) of a row lead around."""
+    """Return whether the predecessors (rows, n) of a row form a cycle."""
     rows, n = predecessors.shape
     vertices = torch.arange(n, device=predecessors.device)
-    for first in range(0, rows, _ROWS):
-        part = predecessors[first : first + _ROWS]
+    for first in range(0, rows, _CHECKED_ROWS):
+        part = predecessors[first : first + _CHECKED_ROWS]
         back = torch.where(part < 0, vertices, part.long())
         for _ in range(n.bit_length()):  # each round leads twice as far
             back = back.gather(1, back)

@@ -135,12 +135,14 @@ def repair(
                         best, nearest = row[u] + w, u
             new[k], pred[k] = best, nearest
             if best < none:
-                sift_up(keys, heap, at, best, v, queued)
+                # With potentials no edge is negative, so that no vertex is taken twice.
+                sift_up(keys, heap, at, best - potentials[v], v, queued)
                 queued += 1
             else:
                 at[v] = -1
         while queued:
-            nearest, u = keys[0], heap[0]
+            u = heap[0]
+            nearest = new[place[u]]
             at[u] = -1
             queued -= 1
             if queued:
@@ -155,7 +157,7 @@ def repair(
                         if at[v] < 0:
                             at[v] = queued
                             queued += 1
-                        sift_up(keys, heap, at, new[k], v, at[v])
+                        sift_up(keys, heap, at, new[k] - potentials[v], v, at[v])
         farther, lost, grown = 0.0, 0, 0
         for k in range(count):
             v = queue[k]

@@ -36,8 +36,8 @@ def _take_kernel(
     DEPTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Take the distances of a row that some path may have along an edge that rose: write NONE
-    there, and append the pair and its distance to a list.
+    """Reset each distance of a row that a path over a raised edge may attain to NONE, and append
+    the pair and its distance to a list.
 
     Args:
         d_ptr, pred_ptr: [n, n], read and written.
