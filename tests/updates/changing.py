@@ -18,12 +18,15 @@ KINDS = [
     if kind == "dense" or dtype in SPARSE_DTYPES
 ]
 """The pairs of a kind of graph and a dtype."""
-FEW_KINDS = [each for each in KINDS if each[1] in (torch.float32, torch.int32)]
-"""Those whose kernels README's tests compile."""
+FEW_DTYPES = (torch.float32,)
+FEW_KINDS = [("dense", torch.float32), ("sparse", torch.float32)]
+"""Those whose kernels README's tests compile; others are of the slow tier."""
+DTYPE_PARAMETERS = [
+    x if x in FEW_DTYPES else pytest.param(x, marks=pytest.mark.slow) for x in cases.DTYPES
+]
 KIND_PARAMETERS = [
     each if each in FEW_KINDS else pytest.param(*each, marks=pytest.mark.slow) for each in KINDS
 ]
-"""All of them, others in the slow tier."""
 
 
 def graph_of(

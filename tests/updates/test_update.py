@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from updates.changing import (
+    DTYPE_PARAMETERS,
     FEW_KINDS,
     KIND_PARAMETERS,
     KINDS,
@@ -142,7 +143,7 @@ class ChangingGraphOfAnyKind(ChangingGraph):
 
 
 TestChangingGraph = ChangingGraph.TestCase
-TestChangingGraph.settings = settings(max_examples=25, stateful_step_count=8, deadline=None)
+TestChangingGraph.settings = settings(max_examples=20, stateful_step_count=8, deadline=None)
 TestChangingGraphOfAnyKind = pytest.mark.slow(ChangingGraphOfAnyKind.TestCase)
 TestChangingGraphOfAnyKind.settings = settings(
     max_examples=300, stateful_step_count=12, deadline=None
@@ -150,7 +151,9 @@ TestChangingGraphOfAnyKind.settings = settings(
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+)
 @pytest.mark.parametrize("shift", [0, 9])
 def test_floats_that_round(kind: str, dtype: torch.dtype, shift: int) -> None:
     """Distances and paths are those of a new solve within rounding; ties differ in their last bits
@@ -258,7 +261,7 @@ def test_a_sparse_result_with_dense_weights() -> None:
     assert result.edge_lists is None
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPE_PARAMETERS, ids=str)
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("more", [[], [(2, 0)], [(0, 1)]], ids=str)
 def test_distances_beyond_the_dtype(dtype: torch.dtype, in_place: bool, more: Any) -> None:
@@ -274,6 +277,7 @@ def test_distances_beyond_the_dtype(dtype: torch.dtype, in_place: bool, more: An
     assert torch.equal(result.distances, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_place", [False, True])
 def test_distances_beyond_the_dtype_at_one_vertex(in_place: bool) -> None:
     graph = torch.full((50, 50), no_edge(torch.int16), dtype=torch.int16).fill_diagonal_(0)
@@ -285,7 +289,7 @@ def test_distances_beyond_the_dtype_at_one_vertex(in_place: bool) -> None:
     assert torch.equal(result.distances, before)
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPE_PARAMETERS, ids=str)
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("rise", [False, True])
 def test_a_negative_cycle_changes_nothing(dtype: torch.dtype, in_place: bool, rise: bool) -> None:
@@ -477,7 +481,13 @@ def test_a_loop_in_both_directions_is_one_edge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "unit"), [(torch.int16, 1), (torch.int32, 1 << 16), (torch.int64, 1 << 48)], ids=str
+    ("dtype", "unit"),
+    [
+        pytest.param(torch.int16, 1, marks=pytest.mark.slow),
+        (torch.int32, 1 << 16),
+        pytest.param(torch.int64, 1 << 48, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_sums_along_negative_cycles_do_not_wrap(dtype: torch.dtype, unit: int) -> None:
     graph = torch.zeros((6, 6), dtype=dtype)
@@ -534,6 +544,7 @@ def test_a_change_in_one_direction_makes_a_graph_directed() -> None:
     assert (both.directed, one.directed) == (False, True)
 
 
+@pytest.mark.slow
 def test_large_integers_beside_inf_are_exact() -> None:
     graph = torch.tensor([[0, 5, 9], [9, 0, 3], [2, 9, 0]])
     new = [2**55 + 1, INF]
