@@ -20,10 +20,7 @@ from tri_apsp.graphs.sparse import SparseGraph, of_entries, sparse_graph
 Changes = tuple[list[tuple[int, int]], list[float]]
 
 
-# Others are of the slow tier.
-DTYPE_PARAMETERS = [
-    x if x == torch.float32 else pytest.param(x, marks=pytest.mark.slow) for x in DTYPES
-]
+pytestmark = pytest.mark.slow
 
 
 def cast(graph: SparseGraph, dtype: torch.dtype, scale: float = 1) -> SparseGraph:
@@ -135,7 +132,7 @@ def assert_same_answers(found: PreparedGraph, expected: PreparedGraph) -> None:
 
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dtype", DTYPE_PARAMETERS)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", [pytest.param("roads", marks=pytest.mark.slow), "grid", "random"])
 def test_sequences(kind: str, dtype: torch.dtype, directed: bool, in_place: bool) -> None:
     """After each of many changes, everything is as after setting all weights of the same order."""
@@ -174,7 +171,6 @@ def grid_of_tenths(dtype: torch.dtype = torch.float64, *, directed: bool = False
     )
 
 
-@pytest.mark.slow
 def test_first_change_of_one_direction() -> None:
     """The weights are symmetric no more, and may become so again."""
     base = prepare(grid_of_tenths())
@@ -201,7 +197,7 @@ def test_the_graph_that_was_prepared_stays() -> None:
 
 
 @pytest.mark.parametrize("closes", [False, True])
-@pytest.mark.parametrize("dtype", DTYPE_PARAMETERS)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_in_place_takes_no_memory_of_all_edges(dtype: torch.dtype, closes: bool) -> None:
     graph = prepare(grid_of_tenths(dtype, directed=True))
     graph.with_changes([(0, 1)], [7], in_place=True)
@@ -222,12 +218,11 @@ CACHED = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [([(0, 1)], [300]), ([(0, 1), (3, 4)], [1, 2]), ([(0, 1)], [-1])]
 )
 @pytest.mark.parametrize("closes", [False, True])
-@pytest.mark.parametrize("dtype", DTYPE_PARAMETERS)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_known_follows(dtype: torch.dtype, closes: bool, change: Changes) -> None:
     """All that a graph keeps from one call to the next, its properties and measures."""
     base = prepare(grid_of_tenths(dtype))
@@ -287,7 +282,6 @@ def test_negative_weights() -> None:
                 assert_same_answers(one, anew)
 
 
-@pytest.mark.slow
 def test_sums_beyond_int32() -> None:
     """From the change on that lets sums exceed int32, they are of int64."""
     given = road_grid(9, seed=1)
@@ -304,7 +298,6 @@ def test_sums_beyond_int32() -> None:
     assert_same_answers(graph, prepare(graph, order="none"))
 
 
-@pytest.mark.slow
 def test_without_an_order() -> None:
     """Any edge may be new then; the weights of the graph before stay."""
     graph = prepare(grid_of_tenths(torch.int32), order="none")
@@ -322,7 +315,6 @@ def test_without_an_order() -> None:
     assert_same_lists(graph, expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("in_place", [False, True])
 def test_many_changes(in_place: bool) -> None:
     """The next call sets all weights, which takes less time."""
@@ -396,7 +388,7 @@ def test_messages(edges: Any, weights: Any, error: type[Exception], message: str
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dtype", DTYPE_PARAMETERS)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_on_a_gpu(dtype: torch.dtype, directed: bool) -> None:
     """The weights of the sweeps follow on the device; also after symmetric ones become others."""
     given = grid_of_tenths(dtype)

@@ -68,6 +68,7 @@ def test_every_edge(name: str, kind: str, dtype: torch.dtype, directed: bool) ->
         check(weights, graph_of(weights, kind, dtype), edges, directed=directed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_some_edges_of_a_larger_graph(kind: str, device: str) -> None:

@@ -504,6 +504,7 @@ def test_rounding_does_not_lead_predecessors_around() -> None:
     assert found.path(2, 1) == [2, 1]
 
 
+@pytest.mark.slow
 def test_rounding_in_many_updates() -> None:
     random = np.random.default_rng(0)
     for least in [1e-9, 0.1] * 15:
