@@ -19,15 +19,13 @@ from tri_apsp.graphs.sparse import EdgeLists
 from tri_apsp.paths.predecessors import tolerance_of
 from tri_apsp.semirings import largest_distance, no_edge
 from tri_apsp.updates.graphs import Edges, steps_of
-from tri_apsp.updates.raises import has_loop
+from tri_apsp.updates.raises import BEYOND, LOOP, has_loop
 from tri_apsp.value_range import largest_magnitude
 
 # Rows whose predecessors are found at a time on a GPU; rows of a task on a CPU.
 _ROWS, _ROWS_PER_TASK = 2048, 512
 
 _NEGATIVE, _ZERO = "a cycle may be negative", "a cycle of weight 0"
-_LOOP = "rounding makes predecessors form a cycle"
-_BEYOND = "a distance may not fit the dtype"
 
 
 def lower_edges(
@@ -68,7 +66,7 @@ def _lower_some(
     to_tails, from_heads = d[:, edges.tails], d[edges.heads]
     before_heads, after = _largest(to_tails) + _largest(edges.new[None]), _largest(from_heads)
     if count * before_heads + after > largest_distance(d.dtype):
-        return _BEYOND
+        return BEYOND
     to_heads = _plus(to_tails, edges.new)
     # Along an edge after another: from the head of the first to that of the second.
     across = to_heads[edges.heads].cpu()
@@ -102,7 +100,7 @@ def _lower_at(
     column[edges.tails[into]], row[edges.heads[out]] = edges.new[into], edges.new[out]
     longest = 2 * _largest(d) + _largest(column[None]) + _largest(row[None])
     if longest > largest_distance(d.dtype):
-        return _BEYOND
+        return BEYOND
     wanted = pred is not None
     to_vertex, tails = product(
         d, column[:, None], d[:, vertex, None], arguments=wanted, check=False
@@ -155,7 +153,7 @@ def _loop(pred: torch.Tensor | None, cycles: torch.Tensor, longest: float) -> st
         return ""
     hidden = tolerance_of(cycles.dtype, len(pred), None).cycle_relative * longest
     may_loop = cycles.min().item() <= hidden
-    return _LOOP if may_loop and has_loop(pred) else ""
+    return LOOP if may_loop and has_loop(pred) else ""
 
 
 def _join(

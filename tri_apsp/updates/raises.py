@@ -37,6 +37,10 @@ _VALUES_PER_BLOCK = 1 << 24
 _BLOCK, _PROGRAMS, _LANES, _SLOTS, _SWEEPS, _LAUNCHES = 1024, 8, 128, 8, 8, 4
 
 
+LOOP, BEYOND = "rounding makes predecessors form a cycle", "a distance may not fit the dtype"
+"""Why a solve is needed instead of an update."""
+
+
 def raise_edges(d: torch.Tensor, pred: torch.Tensor | None, graph: HeldGraph, raised: Edges) -> str:
     """Bring distances up to date after edges rose; return why a solve is needed instead, or ""."""
     if not len(raised):
@@ -47,7 +51,7 @@ def raise_edges(d: torch.Tensor, pred: torch.Tensor | None, graph: HeldGraph, ra
     # Without negative weights, no vertex is nearer than that before it.
     checks = not why and graph.lowest < 0 and d.dtype.is_floating_point
     if pred is not None and checks and has_loop(pred):
-        return "rounding makes predecessors form a cycle"
+        return LOOP
     return why
 
 
@@ -126,7 +130,7 @@ class CpuRepair(Repair):
             totals = self._run(rows[first : first + _ROWS], self._edges, pred, writes=True)
             affected += int(totals[0])
             if totals[4]:
-                return "a distance may not fit the dtype"
+                return BEYOND
             if affected > max(_FEW_ON_CPU, self._most):
                 return "many pairs are affected"
         return ""
@@ -181,7 +185,7 @@ class GpuRepair(Repair):
         count, beyond, is_done = self._search(slice(None), range(len(self._d)), pred)
         if count > self._capacity or not is_done:
             return "many pairs are affected"
-        return "a distance may not fit the dtype" if beyond else ""
+        return BEYOND if beyond else ""
 
     def _closing(self, which: slice) -> Change:
         return self._closing_in(which, range(len(self._d)))

@@ -33,6 +33,33 @@ def _is_supported(v, offsets, sources, weights, potentials, none, row, before, p
     return False
 
 
+@inner
+def _is_affected(
+    u,
+    v,
+    w,
+    start,
+    offsets,
+    sources,
+    weights,
+    potentials,
+    none,
+    relative,
+    absolute,
+    row,
+    before,
+    place,
+):
+    """Return whether v may have its distance by the edge (u, v) of weight w, and no edge supports
+    that; false if v is affected already.
+    """
+    if place[v] >= 0 or v == start or row[u] >= none or row[v] >= none or w >= none:
+        return False
+    if row[u] + w > row[v] + relative * abs(row[v]) + absolute:
+        return False
+    return not _is_supported(v, offsets, sources, weights, potentials, none, row, before, place)
+
+
 @kernel
 def repair(
     in_offsets,
@@ -86,44 +113,49 @@ def repair(
         row = d[start]
         before = predecessors[start] if len(predecessors) else none_before
         for c in range(len(tails)):
-            u, v = tails[c], heads[c]
-            known = row[u] < none and row[v] < none and old_weights[c] < none
-            if place[v] < 0 and v != start and known:
-                if row[u] + old_weights[c] <= row[v] + relative * abs(row[v]) + absolute:
-                    if not _is_supported(
-                        v,
-                        in_offsets,
-                        in_sources,
-                        in_weights,
-                        potentials,
-                        none,
-                        row,
-                        before,
-                        place,
-                    ):
-                        place[v], queue[count] = count, v
-                        count += 1
+            u, v, w = tails[c], heads[c], old_weights[c]
+            if _is_affected(
+                u,
+                v,
+                w,
+                start,
+                in_offsets,
+                in_sources,
+                in_weights,
+                potentials,
+                none,
+                relative,
+                absolute,
+                row,
+                before,
+                place,
+            ):
+                place[v], queue[count] = count, v
+                count += 1
         taken = 0
         while taken < count:
             u = queue[taken]
             taken += 1
             for e in range(out_offsets[u], out_offsets[u + 1]):
                 v, w = out_targets[e], out_weights[e]
-                if place[v] < 0 and v != start and row[v] < none and w < none:
-                    if row[u] + w <= row[v] + relative * abs(row[v]) + absolute:
-                        if not _is_supported(
-                            v,
-                            in_offsets,
-                            in_sources,
-                            in_weights,
-                            potentials,
-                            none,
-                            row,
-                            before,
-                            place,
-                        ):
-                            place[v], queue[count] = count, v
-                            count += 1
+                if _is_affected(
+                    u,
+                    v,
+                    w,
+                    start,
+                    in_offsets,
+                    in_sources,
+                    in_weights,
+                    potentials,
+                    none,
+                    relative,
+                    absolute,
+                    row,
+                    before,
+                    place,
+                ):
+                    place[v], queue[count] = count, v
+                    count += 1
         queued, beyond = 0, 0
         for k in range(count):
             v, best, nearest = queue[k], none, -1
