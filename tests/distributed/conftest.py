@@ -24,7 +24,7 @@ def processes(tmp_path_factory):
 
 @pytest.fixture(
     scope="session",
-    params=[1, pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)],
+    params=[pytest.param(count, marks=[] if count == 3 else pytest.mark.slow) for count in range(1, 5)],
 )
 def ranks(request, processes):
     """The number of ranks, and their processes."""

@@ -35,7 +35,7 @@ def solved(weights, counts, in_place=False, **options):
     return result.distances, None if cycle is None else cycle.weight, result.sources
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES)
+@cases.every_dtype
 @pytest.mark.parametrize("name", ["random", "negative", "disconnected"])
 def test_as_one_process(ranks, name, dtype):
     count, group = ranks
@@ -46,7 +46,7 @@ def test_as_one_process(ranks, name, dtype):
     weights[5, 5] = 7
     expected = tri_apsp.shortest_paths(weights).distances
     for split in ("even", "uneven"):
-        streamed = {"in_place": True, "memory": 24 * N * dtype.itemsize}
+        streamed = {"in_place": True, "memory": 120 * N * dtype.itemsize}
         for options in ({}, {"in_place": True}, streamed):
             counts = counts_of(N, count, split)
             distances, _, sources = zip(*group.run(solved, weights, counts, **options), strict=True)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,11 +39,12 @@ class Case:
     """A random graph and a random call, by a seed."""
 
     seed: int
+    dtypes: tuple[torch.dtype, ...]
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         choice, whole = self.random.choice, self.random.randint
-        self.n, self.dtype = choice([1, 2, 3, 5, 8, 12]), choice(SPARSE_DTYPES)
+        self.n, self.dtype = choice([1, 2, 3, 5, 8, 12]), choice(self.dtypes)
         self.unit = UNITS[self.dtype] if choice([True, False]) else 1
         most = choice([0, 1, 3, 50, 1000]) if self.unit == 1 else self.largest // int(self.unit)
         deepest = choice([most // 4, min(most, 4)])
@@ -159,12 +161,20 @@ class Case:
         return None
 
 
-cases = st.integers(0, 2**32 - 1).map(Case)
+seeds = st.integers(0, 2**32 - 1)
+few_and_all_dtypes = pytest.mark.parametrize(
+    "dtypes",
+    [(torch.float32, torch.int64), pytest.param(SPARSE_DTYPES, marks=pytest.mark.slow)],
+    ids=["few", "all"],
+)
+"""Each dtype takes seconds to compile."""
 
 
-@given(cases)
+@few_and_all_dtypes
+@given(seeds)
 @settings(max_examples=250, deadline=None)
-def test_rows(case: Case) -> None:
+def test_rows(dtypes: tuple[torch.dtype, ...], seed: int) -> None:
+    case = Case(seed, dtypes)
     limit, graph = case.limit, case.graph()
     targets = range(case.n) if case.targets is None else case.targets
     of_roads = ["elimination"] if isinstance(graph, PreparedGraph) and graph.sweeps else []
@@ -198,9 +208,11 @@ def test_rows(case: Case) -> None:
             assert (v == s or result.predecessors[i, v] >= 0) == ((i, v) in on_paths)
 
 
-@given(cases)
+@few_and_all_dtypes
+@given(seeds)
 @settings(max_examples=100, deadline=None)
-def test_nearest_source(case: Case) -> None:
+def test_nearest_source(dtypes: tuple[torch.dtype, ...], seed: int) -> None:
+    case = Case(seed, dtypes)
     limit, graph = case.limit, case.graph()
     if any(CYCLE in row for row in case.distances):
         return
@@ -229,9 +241,11 @@ def test_nearest_source(case: Case) -> None:
             case.check_path(result.path(nearest, t), nearest, t, distance)
 
 
-@given(cases)
+@few_and_all_dtypes
+@given(seeds)
 @settings(max_examples=100, deadline=None)
-def test_pairs(case: Case) -> None:
+def test_pairs(dtypes: tuple[torch.dtype, ...], seed: int) -> None:
+    case = Case(seed, dtypes)
     graph, targets, limit = case.graph(), case.vertices(len(case.sources)), case.limit
     ends = [*zip(case.sources, targets, strict=True)]
     farthest = None if limit is None else limit * case.unit
