@@ -25,16 +25,19 @@ Matrix = npt.NDArray[np.float64]
 
 DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
 QUICK_DTYPES = (torch.float32, torch.int16)
-every_dtype = pytest.mark.parametrize(
-    "dtype",
-    [
-        pytest.param(dtype, marks=[] if dtype in QUICK_DTYPES else pytest.mark.slow)
-        for dtype in DTYPES
-    ],
-    ids=str,
+every_dtype, every_float = (
+    pytest.mark.parametrize(
+        "dtype",
+        [
+            pytest.param(dtype, marks=[] if dtype in QUICK_DTYPES else pytest.mark.slow)
+            for dtype in dtypes
+        ],
+        ids=str,
+    )
+    for dtypes in (DTYPES, DTYPES[:2])
 )
-"""Parametrizes a test over all dtypes; those that are not quick are slow, since each takes minutes
-to compile on a GPU.
+"""Parametrize a test over all dtypes, and over those of floats; those that are not quick are slow,
+since each takes minutes to compile on a GPU, and seconds on a CPU.
 """
 
 interpreted = pytest.mark.skipif(

@@ -239,7 +239,7 @@ def test_weights_at_the_end_of_their_range() -> None:
     assert tri_apsp.shortest_paths(weights).distances[1, 0] == -(1 << 55)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@cases.every_float
 @pytest.mark.parametrize("choice", ["raise", "mark"])
 def test_a_cycle_of_weight_zero_is_not_negative_by_rounding(
     dtype: torch.dtype, choice: NegativeCycles

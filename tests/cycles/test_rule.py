@@ -5,6 +5,7 @@ others beyond what rounding may have made of it.
 import math
 from typing import Any
 
+import cases
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,8 +18,6 @@ from tri_apsp.cycles.search import DenseCycleSearch, allowance_of
 INF = float("inf")
 EPS = {dtype: torch.finfo(dtype).eps for dtype in (torch.float32, torch.float64)}
 METHODS = ["floyd_warshall", "kleene", "squaring", "johnson", "dijkstra"]
-
-floats = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
 
 def ring_beside(heavy: float, dtype: torch.dtype) -> torch.Tensor:
@@ -81,7 +80,7 @@ def test_a_planted_cycle_is_never_missed_where_sums_are_exact(data: st.DataObjec
     assert torch.equal(found, exact.to(dtype) * scale)
 
 
-@floats
+@cases.every_float
 @given(st.integers(0, 999), st.integers(2, 30), st.sampled_from(METHODS))
 @settings(max_examples=40, deadline=None)
 def test_cycles_of_weight_zero_rounded_once_are_not_negative(
@@ -104,7 +103,7 @@ def test_cycles_of_weight_zero_rounded_once_are_not_negative(
     tri_apsp.shortest_paths(weights, method=method)
 
 
-@floats
+@cases.every_float
 @given(st.integers(0, 999), st.integers(2, 9), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_a_search_decides_by_the_exact_sum(
@@ -145,7 +144,7 @@ def test_a_search_decides_by_the_exact_sum(
             tri_apsp.shortest_paths(weights, method="johnson")
 
 
-@floats
+@cases.every_float
 @pytest.mark.parametrize("method", METHODS)
 def test_a_dense_solve_reports_a_cycle_beyond_the_rounding_of_its_length(
     dtype: torch.dtype, method: Any

@@ -24,7 +24,9 @@ def processes(tmp_path_factory):
 
 @pytest.fixture(
     scope="session",
-    params=[pytest.param(count, marks=[] if count == 3 else pytest.mark.slow) for count in range(1, 5)],
+    params=[
+        pytest.param(count, marks=[] if count == 3 else pytest.mark.slow) for count in range(1, 5)
+    ],
 )
 def ranks(request, processes):
     """The number of ranks, and their processes."""

@@ -34,7 +34,7 @@ def streamed(dtype: torch.dtype) -> int:
     return 120 * N * dtype.itemsize
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES)
+@cases.every_dtype
 @pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
 @pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_as_one_device(make, dtype, count):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import cases
 import pytest
 import torch
-from hard_graphs import HARD, RTOL
+from hard_graphs import HARD
 
 import tri_apsp
 from tri_apsp import InputError, TooLargeError, engines
@@ -91,7 +91,7 @@ def test_as_one_process(dtype, split):
 
 
 @every_split
-@pytest.mark.parametrize("dtype", RTOL, ids=str)
+@cases.every_float
 @pytest.mark.parametrize("name", HARD)
 def test_hard_graphs(name, dtype, split):
     for n in (65, 200):
@@ -148,7 +148,7 @@ def solved(
 
 
 @every_split
-@pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+@cases.every_dtype
 def test_solves(dtype, split):
     for make in (cases.random_graph, cases.negative_graph, cases.CASES["zero weights"]):
         weights = cases.tensor(make(130), dtype)

@@ -25,7 +25,7 @@ def random_graph(seed: int, n: int = 14, edges: int = 40) -> SparseGraph:
     ends = rng.integers(0, n - 1, (2, edges))
     ends = np.concatenate((ends, ends[::-1, : edges // 3]), 1)
     weights = rng.integers(1, 5, ends.shape[1])
-    indices, values = torch.from_numpy(ends), torch.from_numpy(weights).int()
+    indices, values = torch.from_numpy(ends), torch.from_numpy(weights)
     return sparse_graph(torch.sparse_coo_tensor(indices, values, (n, n)))
 
 
@@ -96,7 +96,9 @@ def restrictions(graph: SparseGraph, seed: int) -> list[tuple[RestrictedGraph, d
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.int32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+    "dtype",
+    [torch.int64, *(pytest.param(x, marks=pytest.mark.slow) for x in (torch.int32, torch.float64))],
+    ids=str,
 )
 @pytest.mark.parametrize("seed", range(4))
 def test_distances_and_paths(seed: int, dtype: torch.dtype) -> None:
@@ -169,8 +171,8 @@ def test_flows(seed: int) -> None:
 def test_other_weights(seed: int) -> None:
     """Also with a closed edge, and on another device."""
     graph = random_graph(seed)
-    weights = torch.randint(1, 9, (graph.edges,), dtype=torch.int32)
-    weights[seed] = tri_apsp.no_edge(torch.int32)
+    weights = torch.randint(1, 9, (graph.edges,))
+    weights[seed] = tri_apsp.no_edge(torch.int64)
     other = tri_apsp.prepare(graph).with_weights(weights)
     for restricted, rules in restrictions(graph, seed):
         heavy = restricted.with_weights(weights).to(torch.device("cpu"))
@@ -182,7 +184,7 @@ def test_other_weights(seed: int) -> None:
         }
         for row, source in zip(found, (0, 4), strict=True):
             distances, _ = walks(other, **rules | {"turns": open_turns}, source=source)
-            assert row == [distances.get(t, tri_apsp.no_edge(torch.int32)) for t in range(graph.n)]
+            assert row == [distances.get(t, tri_apsp.no_edge(torch.int64)) for t in range(graph.n)]
         if restricted.restriction == "turns":
             check_walks(heavy, other, rules | {"turns": open_turns}, sources=[0, 4])
 
@@ -191,7 +193,7 @@ def test_other_weights(seed: int) -> None:
 def test_rows_shared_by_devices(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(2)
     closed = graph.by_source.weights.clone()
-    closed[3] = tri_apsp.no_edge(torch.int32)
+    closed[3] = tri_apsp.no_edge(torch.int64)
     zones = restrictions(graph, 2)[which][0].with_weights(closed)
     expected = tri_apsp.shortest_paths(zones, sources=[5, 1, 9], predecessors=True)
     twice = (torch.device("cpu"),) * 2  # which are threads here
@@ -217,7 +219,7 @@ def test_predecessors_of_zones() -> None:
     for i, s in enumerate((4, 1)):
         for t in range(graph.n):
             path = result.path(s, t)
-            if result.distances[i, t] == tri_apsp.no_edge(torch.int32):
+            if result.distances[i, t] == tri_apsp.no_edge(torch.int64):
                 assert path == []
             else:
                 weight = sum(edges[pair] for pair in itertools.pairwise(path))
@@ -274,7 +276,9 @@ def check_walks(restricted: RestrictedGraph, graph: SparseGraph, rules: dict, **
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.int32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+    "dtype",
+    [torch.int64, *(pytest.param(x, marks=pytest.mark.slow) for x in (torch.int32, torch.float64))],
+    ids=str,
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_walks(seed: int, dtype: torch.dtype) -> None:
@@ -321,7 +325,7 @@ def test_a_walk_that_passes_a_vertex_twice(tmp_path: Path) -> None:
 
 
 def test_what_is_refused() -> None:
-    graph = random_graph(0)
+    graph = sparse_graph(random_graph(0), dtype=torch.int32)
     zones, turns = (x[0] for x in restrictions(graph, 0)[:2])
     for call in (tri_apsp.closeness, tri_apsp.betweenness, tri_apsp.hops, tri_apsp.prepare):
         with pytest.raises(InputError, match="`graph` must have no zones for this function"):
@@ -402,7 +406,7 @@ def test_forms_of_a_graph() -> None:
 @pytest.mark.gpu
 def test_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.elimination.gpu._SWEEP_SECONDS", math.inf)
-    network = sparse_graph(tri_apsp.graphs.generate("roads", 1500, seed=3), dtype=torch.int32)
+    network = sparse_graph(tri_apsp.graphs.generate("roads", 1500, seed=3), dtype=torch.int64)
     ends = torch.arange(0, network.n, 7)
     for options in ({"through": (torch.arange(network.n) % 5 > 0).tolist()}, {"u_turns": False}):
         graph = tri_apsp.prepare(network, **options)
@@ -420,7 +424,7 @@ def test_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             torch.testing.assert_close(found, expected, rtol=2e-6, atol=1e-6)
         chosen = ends[:-1], ends[1:]
         expected = tri_apsp.paired_distances(graph, *chosen)
-        reached = expected < tri_apsp.no_edge(torch.int32)
+        reached = expected < tri_apsp.no_edge(torch.int64)
         rows = tri_apsp.shortest_paths(on_gpu, sources=ends, predecessors=True)
         for paths in (tri_apsp.paired_paths(on_gpu, *chosen), rows.paths(*chosen)):
             weights = on_gpu.by_source.weights[paths.edges].cpu().double()

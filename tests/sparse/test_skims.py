@@ -114,30 +114,30 @@ def test_edges_of_weight_0_settle_no_vertex_again() -> None:
     assert min(seconds[3:]) < 30 * min(seconds[:3])
 
 
-def test_floats_along_followed_paths() -> None:
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+)
+def test_floats_along_followed_paths(dtype: torch.dtype) -> None:
     """Sums of multiples of one quantum are exact, and rounded once; of others nearly."""
     random = np.random.default_rng(0)
     roads = tri_apsp.graphs.generate("roads", 400, seed=3)
-    for dtype in (torch.float32, torch.float64):
-        prepared = tri_apsp.prepare(roads, dtype=dtype)
-        assert prepared.tree is not None
-        weights, first, second = random.random((3, prepared.edges)) - [[0], [0.25], [0]]
-        weights, first = (np.ldexp(np.rint(np.ldexp(x, 48)), -48) for x in (weights, first))
-        weights = torch.from_numpy(weights).to(dtype).double()
-        graph = prepared.with_weights(weights.to(dtype))
-        ends = random.integers(0, 400, 60), random.integers(0, 400, 70)
-        found = tri_apsp.skims(graph, [first, second], *ends)
-        pairs = np.repeat(ends[0], 70), np.tile(ends[1], 60)
-        # float64 adds up these weights without an error, so that no other path is taken.
-        exact = tri_apsp.prepare(roads, dtype=torch.float64).with_weights(weights)
-        paths = tri_apsp.paired_paths(exact, *pairs)
-        parts = [part.tolist() for part in paths.edges.tensor_split(paths.edge_offsets[1:-1])]
-        expected = [
-            [math.fsum(x[part]) for part in parts] for x in (weights.numpy(), first, second)
-        ]
-        assert found.distances.flatten().tolist() == torch.tensor(expected[0], dtype=dtype).tolist()
-        assert found.costs[0].flatten().tolist() == expected[1]
-        np.testing.assert_allclose(found.costs[1].flatten(), expected[2], rtol=1e-14)
+    prepared = tri_apsp.prepare(roads, dtype=dtype)
+    assert prepared.tree is not None
+    weights, first, second = random.random((3, prepared.edges)) - [[0], [0.25], [0]]
+    weights, first = (np.ldexp(np.rint(np.ldexp(x, 48)), -48) for x in (weights, first))
+    weights = torch.from_numpy(weights).to(dtype).double()
+    graph = prepared.with_weights(weights.to(dtype))
+    ends = random.integers(0, 400, 60), random.integers(0, 400, 70)
+    found = tri_apsp.skims(graph, [first, second], *ends)
+    pairs = np.repeat(ends[0], 70), np.tile(ends[1], 60)
+    # float64 adds up these weights without an error, so that no other path is taken.
+    exact = tri_apsp.prepare(roads, dtype=torch.float64).with_weights(weights)
+    paths = tri_apsp.paired_paths(exact, *pairs)
+    parts = [part.tolist() for part in paths.edges.tensor_split(paths.edge_offsets[1:-1])]
+    expected = [[math.fsum(x[part]) for part in parts] for x in (weights.numpy(), first, second)]
+    assert found.distances.flatten().tolist() == torch.tensor(expected[0], dtype=dtype).tolist()
+    assert found.costs[0].flatten().tolist() == expected[1]
+    np.testing.assert_allclose(found.costs[1].flatten(), expected[2], rtol=1e-14)
 
 
 def test_no_order_changes_ties_of_floats() -> None:

@@ -48,7 +48,7 @@ def test_targets(name: str, method: str, dtype: torch.dtype) -> None:
 def test_a_table_is_solved_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of the whole graph, of which only ten are held at a time, are not needed."""
     monkeypatch.setattr("tri_apsp.sparse.plan._PER_BLOCK", 10 * 1600)
-    graph = tri_apsp.prepare(sparse_graph(generate("grid", 1600, seed=1), dtype=torch.int32))
+    graph = tri_apsp.prepare(sparse_graph(generate("grid", 1600, seed=1), dtype=torch.int64))
     sources, targets = torch.arange(0, 1600, 3), torch.arange(20)
     plan = plan_sparse(graph, reason="a test", sources=sources, targets=targets)
     fractions = list[float]()
@@ -62,7 +62,7 @@ def test_blocks_of_rows_go_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """While the next are solved; an error leaves what was there."""
     for module in ("request", "sparse.plan", "sparse.run"):
         monkeypatch.setattr(f"tri_apsp.{module}.ROWS", 10)
-    graph = tri_apsp.prepare(sparse_graph(generate("grid", 400, seed=1), dtype=torch.int32))
+    graph = tri_apsp.prepare(sparse_graph(generate("grid", 400, seed=1), dtype=torch.int64))
     sources, path = torch.arange(0, 400, 9), tmp_path / "d.npy"
     for targets in (None, torch.arange(399, 0, -1)):
         for predecessors in (False, True):
@@ -102,7 +102,7 @@ def test_blocks_of_rows_go_to_the_host() -> None:
 def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than are solved together; also to the nearest source, within a limit, and in a file."""
     monkeypatch.setattr("tri_apsp.sparse.plan._PER_BLOCK", 500)
-    graph = sparse_graph(generate("grid", 400, seed=1), dtype=torch.int32)
+    graph = sparse_graph(generate("grid", 400, seed=1), dtype=torch.int64)
     expected = tri_apsp.shortest_paths(graph.dense()).distances
     sources, targets = torch.arange(0, 400, 3), torch.arange(399, 0, -5)
     found = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, method="johnson")
@@ -111,7 +111,7 @@ def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(nearest.distances[0], expected[sources].amin(0)[targets])
     limited = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, limit=9)
     beyond = expected[sources][:, targets] > 9
-    assert torch.equal(limited.distances, found.distances.masked_fill(beyond, no_edge(torch.int32)))
+    assert torch.equal(limited.distances, found.distances.masked_fill(beyond, no_edge(torch.int64)))
 
 
 def test_a_search_ends_at_its_targets() -> None:
