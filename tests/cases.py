@@ -25,19 +25,20 @@ Matrix = npt.NDArray[np.float64]
 
 DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
 QUICK_DTYPES = (torch.float32, torch.int16)
-every_dtype, every_float = (
+every_dtype, every_float, every_sparse_dtype = (
     pytest.mark.parametrize(
         "dtype",
-        [
-            pytest.param(dtype, marks=[] if dtype in QUICK_DTYPES else pytest.mark.slow)
-            for dtype in dtypes
-        ],
+        [pytest.param(x, marks=[] if x in quick else pytest.mark.slow) for x in dtypes],
         ids=str,
     )
-    for dtypes in (DTYPES, DTYPES[:2])
+    for dtypes, quick in (
+        (DTYPES, QUICK_DTYPES),
+        (DTYPES[:2], QUICK_DTYPES),
+        (DTYPES[:4], (torch.float32, torch.int64)),
+    )
 )
-"""Parametrize a test over all dtypes, and over those of floats; those that are not quick are slow,
-since each takes minutes to compile on a GPU, and seconds on a CPU.
+"""Parametrize a test over all dtypes, over those of floats, and over those of sparse graphs. Those
+that are not quick are slow, since each takes minutes to compile on a GPU, and seconds on a CPU.
 """
 
 interpreted = pytest.mark.skipif(

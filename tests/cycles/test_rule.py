@@ -31,7 +31,7 @@ def ring_beside(heavy: float, dtype: torch.dtype) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64])
+@cases.every_sparse_dtype
 def test_a_heavy_edge_elsewhere_hides_no_cycle(method: Any, dtype: torch.dtype) -> None:
     weights = ring_beside(400_000, dtype)
     with pytest.raises(NegativeCycleError) as caught:

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 from tri_apsp.semirings import no_edge
 
-DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
-
 
 def distances_of(graph: SparseGraph) -> torch.Tensor:
     """All distances of a graph without a negative cycle, by Floyd-Warshall on Python's numbers."""

@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import cases
 import numpy as np
 import pytest
 import torch
-from elimination.reference import DTYPES, road_grid
+from elimination.reference import road_grid
 
 import tri_apsp
 from tri_apsp import DistanceRangeError, InputError, PreparedGraph, no_edge, prepare
@@ -132,7 +133,7 @@ def assert_same_answers(found: PreparedGraph, expected: PreparedGraph) -> None:
 
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 @pytest.mark.parametrize("kind", [pytest.param("roads", marks=pytest.mark.slow), "grid", "random"])
 def test_sequences(kind: str, dtype: torch.dtype, directed: bool, in_place: bool) -> None:
     """After each of many changes, everything is as after setting all weights of the same order."""
@@ -197,7 +198,7 @@ def test_the_graph_that_was_prepared_stays() -> None:
 
 
 @pytest.mark.parametrize("closes", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 def test_in_place_takes_no_memory_of_all_edges(dtype: torch.dtype, closes: bool) -> None:
     graph = prepare(grid_of_tenths(dtype, directed=True))
     graph.with_changes([(0, 1)], [7], in_place=True)
@@ -222,7 +223,7 @@ CACHED = [
     "change", [([(0, 1)], [300]), ([(0, 1), (3, 4)], [1, 2]), ([(0, 1)], [-1])]
 )
 @pytest.mark.parametrize("closes", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 def test_what_is_known_follows(dtype: torch.dtype, closes: bool, change: Changes) -> None:
     """All that a graph keeps from one call to the next, its properties and measures."""
     base = prepare(grid_of_tenths(dtype))
@@ -388,7 +389,7 @@ def test_messages(edges: Any, weights: Any, error: type[Exception], message: str
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 def test_on_a_gpu(dtype: torch.dtype, directed: bool) -> None:
     """The weights of the sweeps follow on the device; also after symmetric ones become others."""
     given = grid_of_tenths(dtype)

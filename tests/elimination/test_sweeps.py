@@ -2,10 +2,11 @@
 
 import itertools
 
+import cases
 import numpy as np
 import pytest
 import torch
-from elimination.reference import DTYPES, distances_of, graphs, road_grid
+from elimination.reference import distances_of, graphs, road_grid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,7 +115,7 @@ def test_totals_and_accessibility(graph: SparseGraph, seed: int, from_source: bo
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 def test_as_dijkstra_on_a_grid(dtype: torch.dtype, directed: bool) -> None:
     graph = sparse_graph(road_grid(23, directed=directed), dtype=dtype)
     prepared = prepare(graph)
@@ -145,7 +146,7 @@ def test_limit_and_targets() -> None:
     assert torch.equal(table.distances, rows.distances[:, 300:350])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 def test_tables_of_many_pairs(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """One-way streets, parts without a path between them, ends that repeat, negative weights, and
     targets whose labels are not held together.
@@ -203,7 +204,7 @@ def test_zero_weights_of_floats_have_predecessors_without_loops() -> None:
             assert found.path(source, target)[-1] == target
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 @pytest.mark.parametrize("seed", range(4))
 def test_a_negative_cycle_across_the_tree(dtype: torch.dtype, seed: int) -> None:
     """It is reported, or marked, as by the other methods."""
@@ -334,7 +335,7 @@ def test_sums_and_paths_at_the_end_of_the_range() -> None:
             tri_apsp.shortest_paths(prepare(low, order=order), sources=0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 def test_paths_where_cycles_weigh_nothing(dtype: torch.dtype) -> None:
     """Simple, and of about as few edges as there are, since equal shortcuts are of fewest edges."""
     side = 20

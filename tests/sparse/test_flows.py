@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+import cases
 import networkx as nx
 import numpy as np
 import pytest
@@ -15,8 +16,6 @@ from tri_apsp.elimination.tree import EliminationTree
 from tri_apsp.elimination.weights import Elimination, customize
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, TooLargeError
 from tri_apsp.graphs.sparse import sparse_graph
-
-DTYPES = [torch.int16, torch.int32, torch.int64, torch.float32, torch.float64]
 
 
 def ties(seed: int, *, directed: bool = True, n: int = 30) -> nx.Graph:
@@ -44,7 +43,7 @@ def of_edges(graph: tri_apsp.SparseGraph, values: torch.Tensor) -> dict[tuple[in
     return dict(zip(zip(*ends, strict=True), values.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 @pytest.mark.parametrize("directed", [True, False])
 def test_betweenness_of_edges(directed: bool, dtype: torch.dtype) -> None:
     for seed in range(3):
@@ -129,7 +128,7 @@ def expected_flows(
     return over, unserved
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases.every_sparse_dtype
 def test_flows(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of repeated sources and targets, in several blocks; what enters a vertex leaves it."""
     monkeypatch.setattr("tri_apsp.sparse.flows._VALUES_PER_BLOCK", 100)
