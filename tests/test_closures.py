@@ -291,7 +291,8 @@ def test_nearest_edges_keep_lighter_edges_than_those_of_ties() -> None:
 
 
 @pytest.mark.parametrize(
-    ("semiring", "dtype"), [("max_plus", torch.int32), ("max_min", torch.int16)]
+    ("semiring", "dtype"),
+    [("max_plus", torch.int32), pytest.param("max_min", torch.int16, marks=pytest.mark.slow)],
 )
 def test_no_edge_of_a_dtype_stays_no_edge_in_another(semiring: str, dtype: torch.dtype) -> None:
     for none in (tri_apsp.no_edge(dtype), SEMIRINGS[semiring].zero(dtype)):  # type: ignore[index]

@@ -136,7 +136,11 @@ def test_batches_strides_and_infinities(device: str) -> None:
             assert torch.equal(z, by_loops(x, y, None, semiring)[0])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.int32, *(pytest.param(x, marks=pytest.mark.slow) for x in (torch.int16, torch.int64))],
+    ids=str,
+)
 def test_integers_at_the_ends_of_their_range(device: str, dtype: torch.dtype) -> None:
     """Without a sum there is nothing to wrap, and the ends are values like others."""
     low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max

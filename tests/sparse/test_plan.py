@@ -262,7 +262,9 @@ def test_a_prepared_graph() -> None:
         tri_apsp.prepare(weights[None])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int16])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.int64, marks=pytest.mark.slow), torch.int16]
+)
 @pytest.mark.parametrize("method", ["auto", "floyd_warshall"])
 def test_rows_of_dense_weights(method: str, dtype: torch.dtype) -> None:
     weights = cases.tensor(cases.random_graph(300, degree=3), dtype)
