@@ -488,7 +488,7 @@ def criticality(
         >>> graph = tri_apsp.prepare(torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]]))
         >>> result = tri_apsp.shortest_paths(graph)
         >>> tri_apsp.criticality(result, graph, [(1, 2), (0, 2)]).increase.tolist()
-        [19.0, 0.0]
+        [28.0, 0.0]
     """
     return updates.criticality(result, graph, edges, directed=directed)
 

@@ -211,14 +211,14 @@ class GpuSweeps(Sweeps):
             or self._tree.slot_count > _NARROW_SLOTS
             or self._tree.n > _NARROW_VERTICES
         )
-        self._schedules: dict[tuple[bool, tuple[int, ...]], torch.Tensor] = {}
+        self._schedules: dict[tuple[bool, tuple[int, ...], int], torch.Tensor] = {}
         self._limits: dict[Any, torch.Tensor] = {}
-        if config is not None:
-            self._config = config
+        self._given = config
 
     def after_changes(self, elimination: Elimination, edges: Array) -> GpuSweeps:
-        changed = GpuSweeps(elimination, self.device, in_shared_memory=self._in_shared)
-        changed.__dict__.update((k, x) for k, x in self.__dict__.items() if k == "_config")
+        changed = GpuSweeps(
+            elimination, self.device, in_shared_memory=self._in_shared, config=self._given
+        )
         weights = self.__dict__.get("_weights")
         if weights is not None and elimination.is_symmetric == self.elimination.is_symmetric:
             places = torch.from_numpy(edges).to(self.device)
@@ -230,9 +230,9 @@ class GpuSweeps(Sweeps):
             changed.__dict__["_weights"] = weights
         return changed
 
-    @cached_property
     def _config(self) -> NvidiaConfig:
-        """Looked up on first use, since that may read files."""
+        if self._given is not None:
+            return self._given
         if self._in_shared:
             found = tuned.find("nvidia", self.device, self._dtype, n=self._tree.n, sweep=True)
         else:
@@ -633,12 +633,12 @@ class GpuSweeps(Sweeps):
         """Sweep over all positions for the lanes of `labels`: "rows" go to `out`, else totals to
         `sums`.
         """
-        lanes = len(labels)
-        shape = self._shape(lanes)
+        lanes, config = len(labels), self._config()
+        shape = self._shape(lanes, config)
         block = _SPILLED_LANES if shape is None else shape.block
         groups = -(-lanes // block)
         levels = self._levels(groups) if mode == "rows" else ()
-        schedule, records = self._records(levels, from_source)
+        schedule, records = self._records(levels, from_source, config.sweep_unroll)
         stride = lanes if out is None else out.stride(0)
         limits = self._limits_of(float("inf")) if limits is None else limits
         into = [labels if out is None else out, *((labels, path, labels) if sums is None else sums)]
@@ -653,7 +653,8 @@ class GpuSweeps(Sweeps):
             if shape is None:
                 self._sweep_spilled(schedule, into, lists, sizes, tasks, groups, constants)
             else:
-                self._launch_shared(shape, tasks, groups, [*into, *lists, *sizes], constants)
+                arguments = [*into, *lists, *sizes]
+                self._launch_shared(shape, config, tasks, groups, arguments, constants)
 
     def _sweep_spilled(
         self,
@@ -688,6 +689,7 @@ class GpuSweeps(Sweeps):
     def _launch_shared(
         self,
         shape: _Shape,
+        config: NvidiaConfig,
         tasks: int,
         groups: int,
         arguments: list[Any],
@@ -700,7 +702,7 @@ class GpuSweeps(Sweeps):
             self._dtype,
             shape,
             self._tree.slot_count + 1,
-            self._config.sweep_unroll,
+            config.sweep_unroll,
             wide=self._wide,
         )
         launcher = cached_launcher(kernels._sweep_kernel, **constants | of_shape)
@@ -710,11 +712,11 @@ class GpuSweeps(Sweeps):
         slots = self._tree.slot_count + 1
         return 4 * sum(_allocations_of(shape, slots, self._dtype.itemsize, self._wide))
 
-    def _shape(self, lanes: int) -> _Shape | None:
+    def _shape(self, lanes: int, config: NvidiaConfig) -> _Shape | None:
         """Return the widest shape for some lanes that fits shared memory, None if none fits."""
         if not self._in_shared:
             return None
-        *wide, narrow = _shapes_of(self._config, self._dtype.itemsize)
+        *wide, narrow = _shapes_of(config, self._dtype.itemsize)
         most = describe(self.device).shared_memory
         # Two lanes of a thread must both exist.
         shapes = [*(shape for shape in wide if shape.block <= lanes), narrow]
@@ -732,15 +734,17 @@ class GpuSweeps(Sweeps):
 
     # Data on the device
 
-    def _records(self, levels: tuple[int, ...], from_source: bool) -> tuple[Schedule, torch.Tensor]:
+    def _records(
+        self, levels: tuple[int, ...], from_source: bool, unroll: int
+    ) -> tuple[Schedule, torch.Tensor]:
         """Return a schedule, and its records with the weights of a sweep."""
-        tree, unroll = self._tree, self._config.sweep_unroll
+        tree = self._tree
         schedule = self._kept(
             ("schedule", levels, self._wide, unroll),
             lambda: schedule_of(tree, levels, wide=self._wide, unroll=unroll, device=self.device),
         )
         is_upward = not from_source or self.elimination.is_symmetric
-        key = is_upward, levels
+        key = is_upward, levels, unroll
         if key not in self._schedules:
             weights = self._weights["upward" if is_upward else "downward"]
             values = torch.cat((weights, weights.new_full((1,), self._missing)))

@@ -1,20 +1,21 @@
 """The tuner: finds the fastest configurations for this machine, and writes them to files that later
 solves read.
 
-`tune()` is `python -m tri_apsp.tune` as a function.
+`tune()` is `python -m tri_apsp.tune` as a function; `tune_for()` tunes what one call runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tri_apsp.semirings import Sign
+    from tri_apsp.tune.call import TunedCall
     from tri_apsp.tune.outcome import TuningResult
 
-__all__ = ["tune"]
+__all__ = ["tune", "tune_for"]
 
 
 def tune(
@@ -104,3 +105,58 @@ def tune(
         )
     )
     return run_plan(planned, shown=progress)
+
+
+def tune_for(
+    call: Callable[[], object],
+    *,
+    time_budget: float = 60.0,
+    save_dir: Path | str | None = None,
+    force: bool = False,
+    progress: bool = True,
+) -> TunedCall:
+    """Tune the kernels that one call runs, at its sizes, batch, dtype and sign, and no others;
+    print its time before and after.
+
+    The call runs some times here. Each worker process imports the script that calls this, so the
+    call of this function must be under `if __name__ == "__main__":`.
+
+    Args:
+        call: a function without arguments that calls this package, such as `lambda:
+            tri_apsp.shortest_paths(weights, predecessors=True)`: a solve, a batch, a product, or
+            queries of a prepared graph on a GPU.
+        time_budget: seconds for everything.
+        save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
+        force: replace tuned files that cannot be used.
+        progress: show progress on stderr, and print the times before and after.
+
+    Returns:
+        The times before and after, and what was tuned.
+
+    Raises:
+        InputError: the call runs nothing that can be tuned; the tuned files cannot be written.
+        EngineError: none of its kernels could be tuned.
+
+    Cost:
+        `time_budget`, shared equally by the kernels; memory as for `tune`.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> from tri_apsp.tune import tune_for
+        >>> weights = torch.rand(2000, 2000)
+        >>> if __name__ == "__main__":  # doctest: +SKIP
+        ...     found = tune_for(lambda: tri_apsp.shortest_paths(weights))
+        ...     print(found.before.p50_ms, found.after.p50_ms)
+    """
+    # Imported here, as in `tune`.
+    from tri_apsp.tune.call import tune_call
+    from tri_apsp.tune.tasks import Settings
+
+    settings = Settings(
+        time_budget=time_budget, save_dir=None if save_dir is None else Path(save_dir), force=force
+    )
+    found = tune_call(call, settings, shown=progress)
+    if progress:
+        print(found)
+    return found

@@ -22,6 +22,7 @@ from tri_apsp.tuned.lookup import (
     config_for_call,
     environment,
     find,
+    lookups,
     using,
     with_forced,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "find",
     "kernel_hash",
     "load",
+    "lookups",
     "new_file",
     "path_of",
     "reload",

@@ -126,6 +126,7 @@ RESULTS: dict[Any, LookupResult] = {}
 """The results of lookups by their arguments, the environment and the generation of the files."""
 
 _forced: ContextVar[Config | None] = ContextVar("tri_apsp_forced", default=None)
+_heard: ContextVar[list[LookupCall] | None] = ContextVar("tri_apsp_heard", default=None)
 
 
 @contextmanager
@@ -160,6 +161,19 @@ def using(config: Config) -> Iterator[None]:
         yield
     finally:
         _forced.reset(token)
+
+
+@contextmanager
+def lookups() -> Iterator[list[LookupCall]]:
+    """Give a list that receives the call of each lookup of this thread inside a `with`; plans that
+    are kept look up again.
+    """
+    found = list[LookupCall]()
+    token = _heard.set(found)
+    try:
+        yield found
+    finally:
+        _heard.reset(token)
 
 
 def with_forced(given: Config | None) -> Config | None:
@@ -239,11 +253,12 @@ def find(
 
 def environment() -> tuple[object, ...]:
     """Return what lookups depend on besides their arguments, as a key for caches: files, variables,
-    and what `using` forces.
+    what `using` forces, and who listens.
     """
-    forced = with_forced(None)
+    forced, heard = with_forced(None), _heard.get()
     variables = map(os.environ._data.get, _KEYS)  # type: ignore[attr-defined]
-    return (generation(), None if forced is None else repr(forced), *variables)
+    listener = None if heard is None else id(heard)
+    return (generation(), None if forced is None else repr(forced), listener, *variables)
 
 
 def policy() -> str:
@@ -269,6 +284,9 @@ def look_up(call: LookupCall, given: Config | None = None) -> LookupResult:
     # The text of `given` is the key, since its fields need not be hashable, and since 64.0, which
     # is refused, equals 64.
     key = call, None if given is None else repr(given), environment()
+    heard = _heard.get()
+    if heard is not None:
+        heard.append(call)
     known = RESULTS.get(key)
     if known is not None:
         return known

@@ -25,6 +25,15 @@ class Criticality(NamedTuple):
         disconnected: (edges,) of int64, the pairs that would have no path any more.
         affected: (edges,) of int64, the pairs whose distance would grow, with those; of floats,
             also pairs with another path that is as short within rounding.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> result = tri_apsp.shortest_paths(weights)
+        >>> found = tri_apsp.criticality(result, weights, [(2, 0)])
+        >>> found.increase.item(), found.disconnected.item(), found.affected.item()
+        (26.0, 0, 3)
     """
 
     increase: torch.Tensor

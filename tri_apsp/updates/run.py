@@ -48,6 +48,14 @@ class Updated(NamedTuple):
     Attributes:
         result: the distances and, if they were there, the predecessors; its `plan` says what ran.
         graph: with the new weights: dense weights, a SparseGraph or a PreparedGraph.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
+        >>> updated = tri_apsp.update(tri_apsp.shortest_paths(weights), weights, [(0, 1)], [2.0])
+        >>> updated.result.distances[0, 1].item(), updated.graph[0, 1].item()
+        (2.0, 2.0)
     """
 
     result: Result

@@ -1,0 +1,91 @@
+"""What one call runs is tuned, and nothing else."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tune.synthetic import FASTEST, SyntheticPool
+
+import tri_apsp
+from tri_apsp import tuned
+from tri_apsp.errors import InputError
+from tri_apsp.tune import call as tuner
+from tri_apsp.tune import tune_for
+from tri_apsp.tune.run import run_plan
+
+pytestmark = pytest.mark.usefixtures("memory")
+
+
+@pytest.fixture(autouse=True)
+def folder(home: Path) -> None:
+    """The folder of tuned files, which solves look for."""
+    (home / "tuned").mkdir()
+
+
+def tasks(call: Any) -> list[tuple[str, str, str, int, int]]:
+    with tuned.lookups() as found:
+        call()
+    every = tuner.tasks_of(found)
+    return [(each.kernel, each.dtype, each.sign, each.n, each.batch) for each in every]
+
+
+def test_tasks_of_calls() -> None:
+    weights = torch.rand(300, 300)
+    solve = [
+        ("product", "float32", "nonnegative", 300, 1),
+        ("solve", "float32", "nonnegative", 300, 1),
+    ]
+    for _ in range(2):  # also of a plan that is kept
+        assert tasks(lambda: tri_apsp.shortest_paths(weights, predecessors=True)) == solve
+    potentials = 3 * torch.arange(300, dtype=torch.float64)
+    negative = 1 + potentials[:, None] - potentials
+    assert [each[1:3] for each in tasks(lambda: tri_apsp.shortest_paths(negative))] == [
+        ("float64", "any")
+    ] * 2
+    batch = torch.randint(1, 9, (7, 40, 40), dtype=torch.int16)
+    assert {each[1:] for each in tasks(lambda: tri_apsp.shortest_paths(batch))} == {
+        ("int16", "any", 40, 7)
+    }
+    product = tasks(lambda: tri_apsp.semiring_product(weights, weights, semiring="max_plus"))
+    assert [(each[0], each[3]) for each in product] == [("product", 300)]
+    assert tasks(lambda: None) == []
+
+
+def test_only_this_thread_and_context() -> None:
+    with tuned.lookups() as outer:
+        with tuned.lookups() as inner:
+            tri_apsp.shortest_paths(torch.rand(20, 20))
+        assert inner
+        assert not outer
+    tri_apsp.shortest_paths(torch.rand(20, 20))
+    assert not outer
+
+
+def test_a_call_is_tuned(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = SyntheticPool()
+    monkeypatch.setattr(tuner, "run_plan", partial(run_plan, make_pool=lambda device: pool))
+    weights, configs = torch.rand(300, 300), list[Any]()
+    found = tune_for(
+        lambda: configs.append(tri_apsp.shortest_paths(weights).plan.config), time_budget=30
+    )
+    assert {task.kernel for task, _ in pool.screened} == {"product", "solve"}
+    assert configs[0].product != FASTEST
+    assert configs[-1].product == FASTEST
+    assert found.before.p50_ms > 0
+    assert found.after.p50_ms > 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("the call: ")
+    assert "ms before" in printed
+    assert {path.name for path in found.result.files} == {
+        "cpu-product-float32.json",
+        "cpu-solve-float32.json",
+    }
+
+
+def test_nothing_to_tune() -> None:
+    with pytest.raises(InputError, match="`call` must run a kernel that can be tuned"):
+        tune_for(lambda: None)

@@ -1,0 +1,101 @@
+"""Tuning for one call: the kernels that it looks up, at its sizes."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import torch
+
+from tri_apsp import tuned
+from tri_apsp.device import synchronize
+from tri_apsp.errors import InputError
+from tri_apsp.tune.outcome import Times, TuningResult
+from tri_apsp.tune.run import run_plan
+from tri_apsp.tune.tasks import MATRICES, Settings, TuningPlan, TuningTask, size_at
+
+# The time and the largest number of runs of a call before, and after; the least.
+_SECONDS, _MOST_RUNS, _LEAST_RUNS = 2.0, 100, 3
+
+
+class TunedCall(NamedTuple):
+    """A call before and after its kernels were tuned.
+
+    Attributes:
+        before, after: its times.
+        result: what was tuned.
+    """
+
+    before: Times
+    after: Times
+    result: TuningResult
+
+    def __str__(self) -> str:
+        before, after = self.before.p50_ms, self.after.p50_ms
+        return (
+            f"the call: {before:.3g} ms before, {after:.3g} ms now, "
+            f"{before / after:.2f} times as fast"
+        )
+
+
+def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) -> TunedCall:
+    """Tune the kernels of a call; see tri_apsp.tune.tune_for.
+
+    Args:
+        settings: with the time for everything together, and where tuned files go.
+        shown: whether to show the progress on stderr.
+    """
+    end = time.monotonic() + settings.seconds(1)
+    with tuned.searching(settings.save_dir or tuned.save_directory()):
+        return _tune_call(call, settings, end, shown=shown)
+
+
+def _tune_call(
+    call: Callable[[], object], settings: Settings, end: float, *, shown: bool
+) -> TunedCall:
+    with tuned.lookups() as found:
+        call()
+    tasks = tasks_of(found)
+    if not tasks:
+        raise InputError(
+            "`call` must run a kernel that can be tuned, such as those of dense solves, products "
+            "and sweeps on a GPU, but runs none; there is nothing to tune for it."
+        )
+    device = found[0].torch_device
+    before = _times(call, device)
+    left = max(1.0, end - time.monotonic() - _SECONDS)
+    plan = TuningPlan(tasks, device, dataclasses.replace(settings, time_budget=left))
+    result = run_plan(plan, shown=shown)
+    return TunedCall(before, _times(call, device), result)
+
+
+def tasks_of(calls: Iterable[tuned.LookupCall]) -> tuple[TuningTask, ...]:
+    """Return the task of each kernel that some calls look up, in the order of tuning. Of calls that
+    differ by their sign, the last is meant: a solve looks up again once it has seen its weights.
+    """
+    tasks = dict[TuningTask, None]()
+    for call in {each._replace(sign=""): each for each in calls}.values():
+        for record in call.records():
+            sign = call.sign if call.dtype in record.signed_dtypes else "any"
+            n = size_at(call.engine, record.name, call.dtype, call.n)
+            task = TuningTask(call.engine, record.name, call.dtype, sign, n, call.batch)
+            tasks[_fitting(task, call.device.memory)] = None
+    return tuple(tasks)
+
+
+def _fitting(task: TuningTask, memory: int) -> TuningTask:
+    """Return a task of as many graphs as fit the memory."""
+    most = memory // (MATRICES * task.n**2 * task.torch_dtype.itemsize)
+    return dataclasses.replace(task, batch=max(1, min(task.batch, most)))
+
+
+def _times(call: Callable[[], object], device: torch.device) -> Times:
+    samples, began = list[float](), time.perf_counter()
+    while len(samples) < _LEAST_RUNS or (
+        len(samples) < _MOST_RUNS and time.perf_counter() - began < _SECONDS
+    ):
+        start = time.perf_counter()
+        call()
+        synchronize(device)
+        samples.append(1000 * (time.perf_counter() - start))
+    return Times.of(samples)
