@@ -43,4 +43,4 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies in memory in place of the journal, whose files take most of the time."""
     storage = InMemoryStorage()
-    monkeypatch.setattr(run, "open_journal", lambda path: storage)
+    monkeypatch.setattr(run, "open_storage", lambda where: storage)

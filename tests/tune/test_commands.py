@@ -9,13 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 import torch
 from command_line import Ended, in_this_process
+from optuna.trial import TrialState
 from tune.synthetic import FASTEST, SyntheticPool
 
 import tri_apsp
@@ -26,7 +29,7 @@ from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune import commands, tune
 from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.outcome import OutcomeKind
-from tri_apsp.tune.search import journal_path
+from tri_apsp.tune.search import journal_path, open_storage
 from tri_apsp.tune.tasks import studies_directory
 
 CPU = torch.device("cpu")
@@ -269,13 +272,10 @@ class TestProcess:
         "cpu",
         "--kernel",
         "product",
-        "--n",
-        "512",
         "--sign",
         "any",
         "--time-budget",
         "600",
-        "--resume",
     )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -288,14 +288,16 @@ class TestProcess:
             start_new_session=True,
         )
 
-    def known(self) -> int:
-        """Return the number of outcomes in the journal."""
-        path = journal_path(describe(CPU).slug)
+    def known(self, path: Path | None = None) -> int:
+        """Return the number of outcomes in a journal, by default that of this machine."""
+        path = path or journal_path(describe(CPU).slug)
         return path.read_bytes().count(b'"outcome":') if path.exists() else 0
 
-    def wait_for(self, running: subprocess.Popen[str], known: int) -> None:
+    def wait_for(
+        self, running: subprocess.Popen[str], known: int, path: Path | None = None
+    ) -> None:
         deadline = time.monotonic() + 120
-        while self.known() < known:
+        while self.known(path) < known:
             assert running.poll() is None, running.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -305,12 +307,13 @@ class TestProcess:
     ) -> None:
         # On a busy machine more threads take ten times as long.
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        with self.start("--trials", "30") as running:
+        words = ("--n", "512", "--resume", "--trials", "30")
+        with self.start(*words) as running:
             self.wait_for(running, 3)
             running.kill()
         first = self.known()
 
-        with self.start("--trials", "30", "--json") as running:
+        with self.start(*words, "--json") as running:
             self.wait_for(running, first + 4)
             os.killpg(running.pid, signal.SIGINT)  # as a terminal does, to the workers too
             out, err = running.communicate(timeout=60)
@@ -328,6 +331,35 @@ class TestProcess:
         assert entry.evaluated == known + 2
         used = tri_apsp.shortest_paths(torch.rand(512, 512)).config
         assert used.source == str(result.path)
+
+    def test_two_processes_share_a_search_and_one_finishes_it_after_the_other_was_killed(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        journal = home / "shared" / "searches.log"
+        words = ("--n", "256", "--storage", str(journal), "--save-dir")
+        with (
+            self.start(*words, str(home / "first")) as first,
+            self.start(*words, str(home / "second"), "--json") as second,
+        ):
+            self.wait_for(first, 4, journal)
+            os.kill(first.pid, signal.SIGKILL)
+            out, err = second.communicate(timeout=120)
+        assert (second.returncode, err) == (0, "")
+        (result,) = json.loads(out)["results"]
+        assert result["evaluated"] == result["candidates"] > 10
+        assert Path(result["path"]).is_relative_to(home / "second")
+        assert not (home / "first").exists()
+        storage = open_storage(str(journal))
+        (name,) = optuna.get_all_study_names(storage)
+        study = optuna.load_study(study_name=name, storage=storage)
+        assert study.user_attrs["task"] == "cpu product, float32 any, n = 256"
+        assert not study.get_trials(states=(TrialState.RUNNING, TrialState.WAITING))
+        measured = Counter(
+            tuple(trial.params.values()) for trial in study.trials if "outcome" in trial.user_attrs
+        )
+        assert measured == dict.fromkeys(measured, 1)
+        assert len(measured) == result["candidates"]
 
 
 def test_help_names_the_page_and_the_places_of_results(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ def test_every_task_is_on_the_page(
     cli: Callable[..., Ended], journal: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "new" / "searches.html"
-    assert cli("--page", path.parent, "--journal", journal) == Ended(0, f"{path}\n", "")
+    assert cli("--page", path.parent, "--storage", journal) == Ended(0, f"{path}\n", "")
     page = path.read_text(encoding="utf-8")
     body = page[page.index("<body>") :]
     assert "<h1>Searches on some-cpu</h1>" in body
@@ -95,7 +95,7 @@ def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
 def test_the_newest_study_with_times_counts(journal: Path) -> None:
     for name in NAMES:
         searched(open_journal(journal), name, fails=True)
-    names = [study.study_name for study in read_studies(journal).values()]
+    names = [study.study_name for study in read_studies(str(journal)).values()]
     assert names == [f"{name}-2" for name in NAMES]
 
 
@@ -116,7 +116,7 @@ def test_a_journal_that_cannot_be_shown(
     path = tmp_path / "some.log"
     if content is not None:
         path.write_text(content)
-    output = cli("--page", tmp_path / "out", "--journal", path)
+    output = cli("--page", tmp_path / "out", "--storage", path)
     assert (output.status, output.out) == (BAD_INPUT, "")
     assert output.err.startswith("error: ")
     assert sentence in output.err
@@ -128,9 +128,8 @@ def test_a_journal_that_cannot_be_shown(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--journal", "JOURNAL"], "--journal must come with --page"),
-        (["--page", "JOURNAL/in", "--journal", "JOURNAL"], "--page must be a path that can be"),
-        (["--page", "out", "--journal", "JOURNAL", "--n", "512"], "has none of what was asked for"),
+        (["--page", "JOURNAL/in", "--storage", "JOURNAL"], "--page must be a path that can be"),
+        (["--page", "out", "--storage", "JOURNAL", "--n", "512"], "has none of what was asked for"),
         (["--page", "out", "--show"], "not allowed with argument"),
     ],
 )
@@ -146,7 +145,7 @@ def test_the_remedy_for_plotly_is_named(
     cli: Callable[..., Ended], journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)
-    output = cli("--page", tmp_path, "--journal", journal)
+    output = cli("--page", tmp_path, "--storage", journal)
     assert output.status == BAD_INPUT
     remedy = 'run pip install -c constraints.txt ".[plots]"'
     assert f"searches.html needs plotly, but it is not installed; {remedy}" in output.err

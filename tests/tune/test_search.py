@@ -1,6 +1,7 @@
 """The search: what it finds on recorded times, how often it evaluates, and what the study gets."""
 
 import csv
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import optuna
 import pytest
 from clock import Clock
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import TrialState
 from tune.synthetic import correct
 
@@ -87,6 +89,10 @@ class Recorded:
             **options,
         )
         return search.run(self, parallel)
+
+    @property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        return {p.name: CategoricalDistribution(p.choices) for p in self.space.parameters}
 
 
 def new_study() -> optuna.Study:
@@ -222,3 +228,81 @@ def test_several_evaluations_run_at_once() -> None:
     assert most > 1
     assert len({tuple(values.values()) for values in replay.calls}) == 30
     assert len(result) == 30
+
+
+class TestSharedStudy:
+    """Several processes search in one study, each with a Search of its own."""
+
+    def test_two_searches_evaluate_each_configuration_once(self) -> None:
+        study = new_study()
+        both = [Recorded(before=lambda count: time.sleep(0.002)) for _ in range(2)]
+        found: list[list[Evaluated]] = []
+        threads = [
+            threading.Thread(
+                target=lambda each=each: found.append(
+                    each.search(
+                        optuna.load_study(study_name=study.study_name, storage=study._storage),
+                        trials=len(each.times),
+                        parallel=2,
+                    )
+                )
+            )
+            for each in both
+        ]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.01)
+        for thread in threads:
+            thread.join()
+        assert all(len(each.calls) > 20 for each in both)
+        # Those that the other one still ran at the end are taken over, and evaluated twice.
+        assert sum(len(each.calls) for each in both) < len(both[0].times) + 6
+        for evaluated in found:
+            keys = Counter(tuple(trial.values.values()) for trial in evaluated)
+            assert keys == dict.fromkeys(both[0].times, 1)
+
+    @pytest.mark.parametrize("trials", [30, 1000])
+    def test_trials_of_a_process_that_was_killed_are_taken_over_at_the_end(
+        self, trials: int
+    ) -> None:
+        study, replay = new_study(), Recorded()
+        lost = [values for values in replay.candidates if values != replay.default][:3]
+        for values in lost:
+            study.enqueue_trial(values)
+            study.ask(replay.distributions)
+        found = replay.search(study, trials=trials)
+        count = min(trials, len(replay.times))
+        assert len(replay.calls) == len(found) == count
+        assert not study.get_trials(states=(TrialState.RUNNING,))
+        assert len(study.get_trials(states=(TrialState.FAIL,))) == 3
+        assert not any(values in lost for values in replay.calls[:-3])
+        if trials == 1000:
+            assert all(values in replay.calls[-3:] for values in lost)
+
+    def test_a_trial_that_was_taken_over_counts_where_it_ran(self) -> None:
+        study = new_study()
+
+        def take_over(count: int) -> None:
+            if count == 15:
+                for trial in study.get_trials(states=(TrialState.RUNNING,)):
+                    study.tell(trial.number, state=TrialState.FAIL)
+
+        found = Recorded(before=take_over).search(study, trials=20)
+        assert len(found) == 20
+        assert len(study.get_trials(states=(TrialState.FAIL,))) == 1
+
+    def test_what_crashes_elsewhere_meanwhile_is_not_tried_again(self) -> None:
+        study, replay = new_study(), Recorded()
+        bad = replay.candidates[-1]
+
+        def crash(count: int) -> None:
+            if count == 3:
+                study.enqueue_trial(bad)
+                trial = study.ask(replay.distributions)
+                trial.set_user_attr("outcome", Outcome(OutcomeKind.timeout).to_dict())
+                study.tell(trial, state=TrialState.PRUNED)
+
+        replay._before = crash
+        found = replay.search(study, trials=1000)
+        assert bad not in replay.calls[3:]
+        assert len(found) == len(replay.times)

@@ -33,6 +33,7 @@ def tune(
     save_dir: Path | str | None = None,
     resume: bool = False,
     force: bool = False,
+    storage: Path | str | None = None,
     progress: bool = False,
 ) -> TuningResult:
     """Search for the fastest configurations, and write them to tuned files, which later solves use.
@@ -57,13 +58,16 @@ def tune(
         save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
         resume: continue an earlier call that was interrupted.
         force: replace tuned files that cannot be used.
+        storage: a journal file, or the URL of a database that Optuna takes, such as
+            "sqlite:///searches.db"; calls on several hosts share the searches in it. None: the
+            journal of this machine.
         progress: show progress on stderr.
 
     Returns:
         One result per task, in the order in which they ran.
 
     Raises:
-        InputError: an argument breaks a rule, or the journal or the tuned files cannot be written.
+        InputError: an argument breaks a rule, or the storage or the tuned files cannot be written.
         TooLargeError: a size does not fit the memory.
         EngineError: the engine cannot run on the device, or no task could be tuned.
 
@@ -102,6 +106,7 @@ def tune(
             None if save_dir is None else Path(save_dir),
             resume,
             force,
+            None if storage is None else str(storage),
         )
     )
     return run_plan(planned, shown=progress)

@@ -45,8 +45,6 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(**{name: getattr(args, name) for name in names})
     if args.page is not None:
         return _page(args, settings)
-    if args.journal is not None:
-        raise InputError("--journal must come with --page, but is alone; add --page DIR.")
     planned = plan(settings)
     # As in a tuning run, this directory decides what is in use, also if no solve searches it.
     with tuned.searching(planned.settings.save_dir or tuned.save_directory()):
@@ -83,23 +81,24 @@ def _dry_run(args: argparse.Namespace, planned: TuningPlan) -> int:
 
 
 def _page(args: argparse.Namespace, settings: Settings) -> int:
-    """Write the page of the searches in a journal that were asked for, and return 0.
+    """Write the page of the searches that were asked for, and return 0.
 
     Raises:
-        InputError: the journal cannot be used or has no such search, the page cannot be written, or
+        InputError: the storage cannot be used or has no such search, the page cannot be written, or
             plotly is not installed.
     """
-    journal = args.journal or journal_path(describe(resolve(settings.device)).slug)
+    storage = settings.storage or str(journal_path(describe(resolve(settings.device)).slug))
     found = {
-        task: study for task, study in read_studies(journal).items() if _is_wanted(task, settings)
+        task: study for task, study in read_studies(storage).items() if _is_wanted(task, settings)
     }
     if not found:
+        where = storage.rpartition("@")[2]  # without the password of a URL
         raise InputError(
-            f"--page shows configurations that were timed, but {journal} has none of what was "
-            "asked for; tune it first, or give another --journal."
+            f"--page shows configurations that were timed, but {where} has none of what was "
+            "asked for; tune it first, or give another --storage."
         )
     path = args.page / "searches.html"
-    write_page(found, path, journal.stem)
+    write_page(found, path, Path(storage).stem)
     _emit(args, {"file": str(path), "tasks": [str(task) for task in found]}, [str(path)])
     return 0
 

@@ -130,6 +130,13 @@ def _add_settings(parser: Parser) -> None:
         help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; "
         "default: the one below",
     )
+    how.add_argument(
+        "--storage",
+        metavar="URL",
+        help="where trials are kept, which several hosts may share at once: a journal file in a "
+        "shared folder, or a database of Optuna such as sqlite:///searches.db; unfinished searches "
+        "are joined; default: the journal of this machine",
+    )
     how.add_argument("--resume", action="store_true", help="continue the newest searches")
     how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
 
@@ -154,10 +161,4 @@ def _add_actions(parser: Parser) -> None:
         type=Path,
         metavar="DIR",
         help="write DIR/searches.html, the trials of the searches in Optuna's plots; needs plotly",
-    )
-    group.add_argument(
-        "--journal",
-        type=Path,
-        metavar="FILE",
-        help="the trials that --page shows; default: those of the tuner on this machine",
     )

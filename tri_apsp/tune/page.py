@@ -18,7 +18,7 @@ from tri_apsp.console.output import duration
 from tri_apsp.errors import InputError
 from tri_apsp.messages import file_errors, remedy_of_extra
 from tri_apsp.tune.run import task_of_study
-from tri_apsp.tune.search import open_journal
+from tri_apsp.tune.search import open_storage
 from tri_apsp.tune.tasks import TuningTask
 
 _FASTEST = 500  # configurations in parallel coordinates and slices
@@ -51,17 +51,17 @@ run, and is not in the plots. Parallel coordinates and slices have the {fastest}
 """
 
 
-def read_studies(journal: Path) -> dict[TuningTask, optuna.Study]:
-    """Return the newest study of each task that has times in a journal; none if there is no such
-    file.
+def read_studies(where: str) -> dict[TuningTask, optuna.Study]:
+    """Return the newest study of each task that has times in a storage; none if it is a file that
+    does not exist.
 
     Raises:
-        InputError: the file is no journal.
+        InputError: the storage cannot be used.
     """
     found = dict[TuningTask, optuna.Study]()
-    if not journal.is_file():
+    if "://" not in where and not Path(where).is_file():
         return found
-    storage = open_journal(journal)
+    storage = open_storage(where)
     for name in optuna.get_all_study_names(storage):  # the oldest first
         task = task_of_study(name)
         study = optuna.load_study(study_name=name, storage=storage)

@@ -23,7 +23,7 @@ from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose
 from tri_apsp.tune.measurement import protocol_of
 from tri_apsp.tune.outcome import Evaluated, Outcome, TaskResult, TuningResult, Winner, ranked
 from tri_apsp.tune.progress import TuningProgress
-from tri_apsp.tune.search import Search, journal_path, open_journal, open_study
+from tri_apsp.tune.search import Search, journal_path, open_storage, open_study
 from tri_apsp.tune.tasks import TuningPlan, TuningTask
 from tri_apsp.tune.worker import Workers
 from tri_apsp.tuned.records import Values
@@ -51,13 +51,13 @@ def run_plan(
             plan, the journal and the files.
 
     Raises:
-        InputError: the journal or the tuned files cannot be written.
+        InputError: the storage or the tuned files cannot be written.
         EngineError: not one task could be tuned.
     """
     _require_replaceable(plan)
     facts, start, tasks = describe(plan.device), time.monotonic(), plan.tasks
     end = start + plan.settings.seconds(len(tasks))
-    storage = open_journal(journal_path(facts.slug))
+    storage = open_storage(plan.settings.storage or str(journal_path(facts.slug)))
     results: list[TaskResult] = []
     interrupted = False
     try:
@@ -123,9 +123,16 @@ class _Tuner:
         start = time.monotonic()
         baselines = baselines_of(task, self._plan.device)
         name = _study_name(task, baselines, self._device.slug)
-        study = open_study(self._storage, name, resume=self._settings.resume)
+        settings = self._settings
+        study = open_study(
+            self._storage, name, resume=settings.resume, shared=settings.storage is not None
+        )
+        # What optuna-dashboard shows of a study.
+        about = {"task": str(task), "device": self._device.name, "units": "ms"}
+        for key, value in about.items():
+            study.set_user_attr(key, value)
         # A result depends on these settings besides the name of the study.
-        asked = [self._settings.effort, self._settings.trials, self._settings.time_budget]
+        asked = [settings.effort, settings.trials, settings.time_budget]
         if study.user_attrs.get("finished") == asked and self._has_entry(task):
             return TaskResult(task, resumed=True)
         allowed = candidates(task.record.space, task, self._device, baselines.base)

@@ -1,7 +1,9 @@
 """Finding the fastest configuration in few evaluations: Optuna proposes, the caller evaluates (ask
-and tell), and the trials are stored in Optuna's journal on this machine.
+and tell), and the trials are stored by Optuna: in a journal on this machine, or where several hosts
+share them.
 """
 
+import contextlib
 import math
 import random
 import time
@@ -13,7 +15,8 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.storages import BaseStorage, JournalStorage
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import Trial, TrialState
 
@@ -36,11 +39,15 @@ class Search:
     A trial is pruned if its first run is slower than the median of those of earlier trials, or if
     its configuration fails; the user attribute "outcome" has the class of a failure.
 
+    Other processes may search in the same study: what they evaluate counts here too, and is not
+    evaluated again. A search that has nothing else left takes over what they still run, since a
+    process that was killed never finishes it.
+
     Args:
         space: the parameters and their choices.
         candidates: the combinations that may be evaluated.
         study: holds the trials. Those in it already count as evaluated, except those that failed
-            when they ran.
+            when they ran, which are tried again.
         default: evaluated first, whether it is a candidate or not.
         anchors: evaluated next, if they are candidates.
         seed: the seed of the sampler.
@@ -72,17 +79,16 @@ class Search:
         self._open = {self._key(values): values for values in (default, *candidates)}
         self._evaluated: list[Evaluated] = []
         self._samples = len(self._open) > trials
-        for trial in study.get_trials(deepcopy=False):
-            stored = trial.user_attrs.get("outcome")
-            if stored is not None and trial.state.is_finished():
-                known = Evaluated(trial.params, Outcome.from_dict(stored))
-                key = self._key(known.values)
-                if known.outcome.kind.deterministic and self._open.pop(key, None) is not None:
-                    self._evaluated.append(known)
+        # The numbers of the trials that need no further look, and of those that other processes
+        # run.
+        self._seen = set[int]()
+        self._elsewhere = dict[tuple[Any, ...], int]()
+        self._update(retry=True)
         order = [] if self._samples else list(candidates)
         random.Random(seed).shuffle(order)
         self._planned = iter([default, *anchors, *order])
-        study.sampler = _tpe_sampler(seed + len(self._evaluated))
+        # Processes that share a study begin with different random configurations.
+        study.sampler = _tpe_sampler(seed + len(study.get_trials(deepcopy=False)))
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=_STARTUP)
 
     def run(self, evaluate: Evaluate, parallel: int = 1) -> list[Evaluated]:
@@ -112,44 +118,82 @@ class Search:
                 self._study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
         return self._evaluated
 
+    def _update(self, *, retry: bool = False) -> None:
+        """Take over what other processes, and earlier runs, evaluated or are evaluating; with
+        `retry`, what failed when it ran stays open.
+        """
+        self._elsewhere.clear()
+        for trial in self._study.get_trials(deepcopy=False):
+            key = self._key(trial.params)
+            if trial.number in self._seen:
+                continue
+            if trial.state is TrialState.RUNNING and key in self._open:
+                self._elsewhere[key] = trial.number
+            if not trial.state.is_finished():
+                continue
+            self._seen.add(trial.number)
+            stored = trial.user_attrs.get("outcome")
+            if stored is not None:
+                known = Evaluated(trial.params, Outcome.from_dict(stored))
+                counts = known.outcome.kind.deterministic or not retry
+                if counts and self._open.pop(key, None) is not None:
+                    self._evaluated.append(known)
+
     def _ask(self, running: int) -> Trial | None:
         """Return the next trial; None at the end of the budget or of the candidates."""
+        self._update()
+        free = self._free()
         count = len(self._evaluated) + running
-        if count >= self._trials or not self._open or (count and time.monotonic() >= self._end):
+        if not running and (not free or count + len(self._elsewhere) >= self._trials):
+            for number in self._elsewhere.values():
+                self._study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
+            self._elsewhere.clear()
+            free = self._free()
+        count += len(self._elsewhere)
+        if count >= self._trials or not free or (count and time.monotonic() >= self._end):
             return None
         for values in self._planned:
-            if self._key(values) in self._open:
+            if self._key(values) in free:
                 return self._enqueued(values)
-        if not self._samples:
-            return None
+        if not self._samples:  # what was taken over
+            return self._enqueued(next(iter(free.values())))
         trial = self._study.ask(self._distributions)
-        if self._open.pop(self._key(trial.params), None) is not None:
+        self._seen.add(trial.number)
+        if self._key(trial.params) in free:
+            del self._open[self._key(trial.params)]
             return trial
         # Known, or no candidate: TPE learns to propose others.
         self._study.tell(trial, state=TrialState.PRUNED)
-        return self._enqueued(self._nearest(trial.params))
+        return self._enqueued(self._nearest(trial.params, free.values()))
+
+    def _free(self) -> dict[tuple[Any, ...], Values]:
+        """Return the candidates that neither were proposed here nor run elsewhere."""
+        return {key: values for key, values in self._open.items() if key not in self._elsewhere}
 
     def _enqueued(self, values: Values) -> Trial:
         self._study.enqueue_trial(values)
-        trial = self._study.ask(self._distributions)
+        trial = self._study.ask(self._distributions)  # of several processes, any may get it
+        self._seen.add(trial.number)
         self._open.pop(self._key(trial.params), None)
         return trial
 
     def _tell(self, trial: Trial, outcome: Outcome | None) -> None:
         if outcome is None:  # the time was up
-            self._study.tell(trial, state=TrialState.FAIL)
+            self._study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
             return
-        trial.set_user_attr("outcome", outcome.to_dict())
-        if outcome.times is None or trial.should_prune():
-            self._study.tell(trial, state=TrialState.PRUNED)
-        else:
-            self._study.tell(trial, outcome.median_ms)
+        with contextlib.suppress(UpdateFinishedTrialError):  # another process took it over
+            trial.set_user_attr("outcome", outcome.to_dict())
+            if outcome.times is None or trial.should_prune():
+                self._study.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
+            else:
+                self._study.tell(trial, outcome.median_ms, skip_if_finished=True)
         self._evaluated.append(Evaluated(trial.params, outcome))
         self._on_trial(min(each.outcome.median_ms for each in self._evaluated))
 
     def _is_slow(self, trial: Trial) -> Callable[[float], bool]:
         def is_slow(ms: float) -> bool:
-            trial.report(ms, step=0)
+            with contextlib.suppress(UpdateFinishedTrialError):  # another process took it over
+                trial.report(ms, step=0)
             return trial.should_prune()
 
         return is_slow
@@ -157,9 +201,9 @@ class Search:
     def _is_late(self, trial: Trial) -> Callable[[], bool]:
         return lambda: trial.params != self._default and time.monotonic() >= self._end
 
-    def _nearest(self, values: Mapping[str, Any]) -> Values:
-        """Return the open candidate whose values are the fewest steps from `values`, in parts of
-        the range of each parameter.
+    def _nearest(self, values: Mapping[str, Any], free: Iterable[Values]) -> Values:
+        """Return the candidate whose values are the fewest steps from `values`, in parts of the
+        range of each parameter.
         """
 
         def distance(candidate: Values) -> float:
@@ -169,7 +213,7 @@ class Search:
                 for p in self._space.parameters
             )
 
-        return min(self._open.values(), key=distance)
+        return min(free, key=distance)
 
     def _key(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(values.get(parameter.name) for parameter in self._space.parameters)
@@ -213,7 +257,37 @@ def open_journal(path: Path) -> BaseStorage:
         ) from None
 
 
-def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study:
+def open_storage(storage: str) -> BaseStorage:
+    """Return the storage of searches: a journal file, or the database of a URL such as
+    sqlite:///searches.db.
+
+    Raises:
+        InputError: it cannot be used, or a package that it needs is not installed.
+    """
+    kind, is_url, _ = storage.partition("://")
+    if not is_url:
+        return open_journal(Path(storage))
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        # Without Optuna's heartbeats, which are for `optimize` only, not for ask and tell.
+        return RDBStorage(storage)
+    except ImportError as error:
+        package = getattr(error.__cause__ or error, "name", None) or "sqlalchemy"
+        raise InputError(
+            f"a storage of {kind} needs {package}, but it is not installed; run pip install "
+            f"{package}, or give a journal file."
+        ) from None
+    except Exception as error:  # of SQLAlchemy, a driver or Optuna
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"the storage of searches must be a database that Optuna can open, but that of the "
+            f"{kind} URL is not ({reason}); correct the URL, or give a journal file."
+        ) from None
+
+
+def open_study(
+    storage: BaseStorage, name: str, *, resume: bool, shared: bool = False
+) -> optuna.Study:
     """Return a study to minimise milliseconds, whose name is `name` and a number.
 
     Args:
@@ -221,10 +295,20 @@ def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study
         name: readable words, and a hash of what the times depend on.
         resume: continue the newest study of that name, if there is one; else begin another, and
             leave the old ones.
+        shared: join the newest study if it is not finished.
     """
     names = optuna.get_all_study_names(storage)
     numbers = [int(known.rpartition("-")[2]) for known in names if known.startswith(f"{name}-")]
     newest = max(numbers, default=0)
-    if resume and numbers:
-        return optuna.load_study(storage=storage, study_name=f"{name}-{newest}")
-    return optuna.create_study(storage=storage, study_name=f"{name}-{newest + 1}")
+    if numbers and (resume or shared):
+        study = optuna.load_study(storage=storage, study_name=f"{name}-{newest}")
+        if resume or "finished" not in study.user_attrs:
+            return study
+    # Another process may begin the same one.
+    study = optuna.create_study(
+        storage=storage, study_name=f"{name}-{newest + 1}", load_if_exists=True
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names(["ms"])  # as optuna-dashboard names the values
+    return study

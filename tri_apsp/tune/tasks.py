@@ -162,6 +162,7 @@ class Settings:
     save_dir: Path | None = None
     resume: bool = False
     force: bool = False
+    storage: str | None = None
 
     def __post_init__(self) -> None:
         for what in ("kernels", "n", "dtypes", "signs"):
