@@ -31,7 +31,7 @@ class WorkerMeasurer(Measurer):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
-        self._workers = Workers(device)
+        self._workers = Workers([device])
         self.parallel = self._workers.parallel
 
     def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:

@@ -15,6 +15,7 @@ import torch
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles, default_config
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.errors import EngineError
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
@@ -101,6 +102,13 @@ def prepare_wrong(task: TuningTask, device: torch.device) -> Measurement:
         return FaultyEngine(spec, bad("wrong result"))
 
     return Measurement(task, device, wrong)
+
+
+def prepare_on_some(task: TuningTask, device: torch.device) -> Measurement:
+    """Prepare no task on a device with an index, and one with a negative batch nowhere."""
+    if device.index is not None or task.batch < 0:
+        raise EngineError(f"no task can be prepared on {device}.")
+    return Measurement(task, device, FaultyEngine)
 
 
 class Fake:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, CpuTiles
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times, TuningResult
-from tri_apsp.tune.run import run_plan
+from tri_apsp.tune.run import run_plans
 from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask
 
 FASTEST = CpuTiles(384, 256, 256)
@@ -34,6 +34,7 @@ class SyntheticPool:
         fails: returns the class of a failure.
         before: called with the number of evaluations so far, before each.
         before_final: called before each final.
+        cards: the names of cards that measure in turn, and how much longer each takes.
     """
 
     spread: float = 0.001
@@ -41,10 +42,12 @@ class SyntheticPool:
     fails: Callable[[TuningTask, CompleteConfig], OutcomeKind | None] = lambda task, config: None
     before: Callable[[int], object] = lambda count: None
     before_final: Callable[[], object] = lambda: None
+    cards: Mapping[str, float] = field(default_factory=lambda: {"": 1.0})
     screened: list[tuple[TuningTask, CompleteConfig]] = field(default_factory=list)
     finals: list[tuple[TuningTask, list[CompleteConfig]]] = field(default_factory=list)
     parallel: int = 1
     closed: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
 
     def time_ms(self, task: TuningTask, config: CompleteConfig) -> float:
@@ -68,14 +71,20 @@ class SyntheticPool:
         outcome = self._outcome(task, config)
         if outcome.times is not None:
             is_slow(outcome.median_ms)
-        return outcome
+        card = list(self.cards)[len(self.screened) % len(self.cards)]
+        return dataclasses.replace(outcome, card=card)
 
     def final(
         self, task: TuningTask, configs: Sequence[CompleteConfig], rounds: int, seconds: float
     ) -> list[Outcome]:
         self.finals.append((task, list(configs)))
         self.before_final()
-        return [self._outcome(task, config) for config in configs]
+        card = next(iter(self.cards))
+        found = [self._outcome(task, config) for config in configs]
+        return [dataclasses.replace(outcome, card=card) for outcome in found]
+
+    def compare(self, task: TuningTask, config: CompleteConfig) -> dict[str, float]:
+        return {card: factor * self.time_ms(task, config) for card, factor in self.cards.items()}
 
     def close(self) -> None:
         self.closed = True
@@ -94,5 +103,5 @@ SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
 def run_tasks(pool: SyntheticPool, *tasks: TuningTask, **settings: Any) -> TuningResult:
     """Tune `tasks`, or PRODUCT, on `pool`."""
     every, settings = tasks or (PRODUCT,), {"trials": 200} | settings
-    plan = TuningPlan(every, torch.device("cpu"), Settings(**settings))
-    return run_plan(plan, shown=False, make_pool=lambda device: pool)
+    plan = TuningPlan(every, (torch.device("cpu"),), Settings(**settings))
+    return run_plans([plan], shown=False, make_pool=lambda devices: pool)

@@ -13,7 +13,7 @@ from tri_apsp import tuned
 from tri_apsp.errors import InputError
 from tri_apsp.tune import call as tuner
 from tri_apsp.tune import tune_for
-from tri_apsp.tune.run import run_plan
+from tri_apsp.tune.run import run_plans
 
 pytestmark = pytest.mark.usefixtures("memory")
 
@@ -67,7 +67,7 @@ def test_a_call_is_tuned(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pool = SyntheticPool()
-    monkeypatch.setattr(tuner, "run_plan", partial(run_plan, make_pool=lambda device: pool))
+    monkeypatch.setattr(tuner, "run_plans", partial(run_plans, make_pool=lambda devices: pool))
     weights, configs = torch.rand(300, 300), list[Any]()
     found = tune_for(
         lambda: configs.append(tri_apsp.shortest_paths(weights).plan.config), time_budget=30

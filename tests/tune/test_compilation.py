@@ -63,7 +63,7 @@ def test_what_does_not_compile_or_is_late_is_not_measured(
     monkeypatch.setattr(module, "describe", lambda device: H200)
     task = TuningTask("nvidia", "product", "float32", "nonnegative", 512)
     small = with_tiles(block_m=32, block_n=32, num_warps=1)
-    with closing(Workers(torch.device("cuda", 0), faulty.prepare_wrong)) as workers:
+    with closing(Workers([torch.device("cuda", 0)], faulty.prepare_wrong)) as workers:
         assert workers.parallel == 1 + 2
         refused = workers.evaluate(task, with_tiles(block_k=2))
         assert refused.kind is OutcomeKind.compile_error
@@ -73,6 +73,15 @@ def test_what_does_not_compile_or_is_late_is_not_measured(
             workers.final(task, [small], rounds=1)
     # A final also measures a size with other launch conditions, for which compilers compile first.
     assert len(list(tmp_path.rglob("_product_kernel.cubin"))) == compiled + 1
+
+
+def test_all_gpus_of_a_host_share_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "describe", lambda device: H200)
+    gpus = [torch.device("cuda", index) for index in range(4)]
+    for cores, compilers in ((2, 1), (16, 11), (128, 64)):
+        monkeypatch.setattr(module, "cpu_count", lambda cores=cores: cores)
+        with closing(Workers(gpus)) as workers:
+            assert workers.parallel == 4 + compilers
 
 
 @pytest.mark.slow

@@ -23,7 +23,13 @@ from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.page import read_studies, write_page
 from tri_apsp.tune.run import _study_name, task_of_study
-from tri_apsp.tune.search import Search, journal_path, open_journal, open_study
+from tri_apsp.tune.search import (
+    Search,
+    add_default_times,
+    journal_path,
+    open_journal,
+    open_study,
+)
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import record_of
 
@@ -149,6 +155,18 @@ def test_the_remedy_for_plotly_is_named(
     assert output.status == BAD_INPUT
     remedy = 'run pip install -c constraints.txt ".[plots]"'
     assert f"searches.html needs plotly, but it is not installed; {remedy}" in output.err
+
+
+def test_the_page_says_what_each_card_measured(tmp_path: Path) -> None:
+    study = optuna.create_study()
+    for value, card in ((2.0, "a:cuda:0"), (1.0, "b:cuda:0"), (3.0, "b:cuda:0")):
+        study.add_trial(optuna.create_trial(value=value, user_attrs={"card": card}))
+    add_default_times(study, {"a:cuda:0": 2.0, "b:cuda:0": 2.5})
+    task = TuningTask("cpu", "product", "float32", "any", 64)
+    write_page({task: study}, tmp_path / "searches.html", "A CPU")
+    page = (tmp_path / "searches.html").read_text()
+    assert "<td>a:cuda:0</td><td>1</td><td>2 ms</td><td>1.000</td>" in page
+    assert "<td>b:cuda:0</td><td>2</td><td>2.5 ms</td><td>1.250</td>" in page
 
 
 @pytest.mark.parametrize("batch", [1, 4])

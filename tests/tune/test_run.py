@@ -4,6 +4,7 @@ leaves.
 
 import _thread
 import dataclasses
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ from tuned_files import entry_of, file_of
 
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, CpuTiles, default_config, to_fields
-from tri_apsp.device import describe
+from tri_apsp.device import Device, describe
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.outcome import OutcomeKind
+from tri_apsp.tune.progress import outcome_line
+from tri_apsp.tune.run import run_plans
+from tri_apsp.tune.tasks import Settings, TuningPlan
 from tri_apsp.tuned.schema import TunedFile
 
 pytestmark = pytest.mark.usefixtures("home", "memory")
@@ -237,6 +241,59 @@ class TestTime:
             run(pool, PRODUCT, time_budget=0.1)
         assert pool.finals == []
         assert not (home / "tuned").exists()
+
+
+class TestSeveralCards:
+    def test_trials_are_shared_and_the_difference_of_the_cards_is_stated(self) -> None:
+        pool = SyntheticPool(
+            cards={"a:cuda:0": 1.0, "a:cuda:1": 1.05}, left_out={"a:cuda:2": "No."}
+        )
+        plan = TuningPlan((PRODUCT,), (CPU, torch.device("cpu", 0)), Settings())
+        found = run_plans([plan], shown=False, make_pool=lambda devices: pool)
+        (result,) = found.results
+        assert [card.card for card in result.cards] == list(pool.cards)
+        assert abs(result.cards[0].measured - result.cards[1].measured) <= 1
+        assert sum(card.measured for card in result.cards) == len(result.trials) > 30
+        assert result.cards_ratio == pytest.approx(1.05)
+        assert "2 cards, the slowest 1.050 times the fastest" in outcome_line(result)
+        assert used().product == FASTEST
+        content = json.loads(json.dumps(found.to_dict()))
+        assert content["left_out"] == {"a:cuda:2": "No."}
+        (row,) = content["results"]
+        assert (row["final_on"], row["cards_ratio"]) == ("a:cuda:0", result.cards_ratio)
+        assert row["cards"][1]["default_ms"] == pytest.approx(1.05 * row["cards"][0]["default_ms"])
+
+    def test_a_single_card_is_not_compared(self) -> None:
+        (result,) = run(SyntheticPool(cards={"a:cpu": 1.0}), trials=20).results
+        assert [(card.card, card.default_ms) for card in result.cards] == [("a:cpu", None)]
+        assert "card" not in outcome_line(result)
+
+    def test_models_are_tuned_one_after_another_each_by_a_pool_of_its_own(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = describe(CPU)
+
+        def described(device: torch.device) -> Device:
+            if device.index is None:
+                return real
+            return dataclasses.replace(real, name="Other", slug="other")
+
+        for module in ("device", "tune.run", "console.machine"):
+            monkeypatch.setattr(f"tri_apsp.{module}.describe", described)
+        pools: dict[tuple[torch.device, ...], SyntheticPool] = {}
+
+        def make(devices: tuple[torch.device, ...]) -> SyntheticPool:
+            assert all(pool.closed for pool in pools.values())
+            return pools.setdefault(devices, SyntheticPool())
+
+        plans = [
+            TuningPlan((PRODUCT,), devices, Settings(trials=20))
+            for devices in ((CPU,), (torch.device("cpu", 0), torch.device("cpu", 1)))
+        ]
+        results = run_plans(plans, shown=False, make_pool=make).results
+        assert list(pools) == [plan.devices for plan in plans]
+        assert [result.device for result in results] == [real.name, "Other"]
+        assert [result.path.parent.name for result in results] == [real.slug, "other"]
 
 
 class TestFiles:

@@ -4,11 +4,12 @@ import dataclasses
 from typing import Any
 
 import pytest
+import torch
 
-from tri_apsp.device import Device
+from tri_apsp.device import Device, describe
 from tri_apsp.errors import InputTypeError, TooLargeError
 from tri_apsp.tune import tune
-from tri_apsp.tune.tasks import Settings, TuningTask, plan, tasks_of
+from tri_apsp.tune.tasks import Settings, TuningTask, plans, tasks_of
 from tri_apsp.tuned.records import KERNELS, RECORDS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -80,10 +81,9 @@ def test_a_task_is_shown_in_one_line() -> None:
 def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 24 << 30)
     with pytest.raises(TooLargeError, match="30000 vertices in float64"):
-        plan(Settings(effort="full", n=[30000], device="cpu"))
-    assert {task.n for task in plan(Settings(effort="full", n=[20000], device="cpu")).tasks} == {
-        20000
-    }
+        plans(Settings(effort="full", n=[30000], device="cpu"))
+    (planned,) = plans(Settings(effort="full", n=[20000], device="cpu"))
+    assert {task.n for task in planned.tasks} == {20000}
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,18 @@ def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], messag
     with pytest.raises(InputTypeError) as caught:
         tune(device="cpu", **arguments)
     assert str(caught.value).startswith(message)
+
+
+def test_devices_are_grouped_by_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = describe(torch.device("cpu"))
+    found = tuple(torch.device("cpu", index) for index in range(4))
+
+    def described(device: torch.device) -> Device:
+        return dataclasses.replace(cpu, slug="other") if device.index == 1 else cpu
+
+    monkeypatch.setattr("tri_apsp.tune.tasks.resolve_all", lambda devices: found)
+    monkeypatch.setattr("tri_apsp.tune.tasks.describe", described)
+    models = plans(Settings(device="all"))
+    assert [plan.devices for plan in models] == [(found[0], *found[2:]), (found[1],)]
+    assert models[0].tasks == models[1].tasks
+    assert models[1].device == found[1]

@@ -1,6 +1,8 @@
 """A configuration that harms its process fails, and the next one is measured."""
 
 import concurrent.futures
+import dataclasses
+import platform
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -70,7 +72,7 @@ def test_a_final_measures_the_configurations_that_do_not_fail(worker: Worker) ->
 
 
 def test_a_cpu_has_one_worker() -> None:
-    with closing(Workers(CPU, faulty.prepare)) as workers:
+    with closing(Workers([CPU], faulty.prepare)) as workers:
         assert workers.parallel == 1
         found = workers.evaluate(TASK, faulty.bad("wrong result"))
         assert found.kind is OutcomeKind.wrong_result
@@ -78,6 +80,44 @@ def test_a_cpu_has_one_worker() -> None:
         assert outcome.kind is OutcomeKind.correct
     with pytest.raises(concurrent.futures.CancelledError):
         workers.evaluate(TASK, faulty.GOOD)
+
+
+class TestSeveralCards:
+    """The CPU under two names, in place of two GPUs."""
+
+    CARDS = (torch.device("cpu", 0), CPU)
+    NAMES = tuple(f"{platform.node()}:{card}" for card in CARDS)
+
+    def test_each_measures_and_the_final_is_on_the_first(self) -> None:
+        with closing(Workers(self.CARDS, faulty.prepare)) as workers:
+            assert workers.parallel == 2
+            with concurrent.futures.ThreadPoolExecutor(2) as threads:
+                both = list(threads.map(lambda _: workers.evaluate(TASK, faulty.GOOD), range(2)))
+            assert sorted(outcome.card for outcome in both) == sorted(self.NAMES)
+            times = workers.compare(TASK, faulty.GOOD)
+            assert tuple(times) == self.NAMES
+            assert 0 < min(times.values()) < max(times.values()) < 100
+            assert workers.evaluate(TASK, faulty.GOOD, is_late=lambda: True) is None
+            outcomes = workers.final(TASK, [faulty.GOOD, faulty.bad("exit")], rounds=1)
+            assert [outcome.card for outcome in outcomes] == [self.NAMES[0]] * 2
+
+    def test_one_that_cannot_be_used_is_left_out(self) -> None:
+        with closing(Workers(self.CARDS, faulty.prepare_on_some)) as workers:
+            found = [workers.evaluate(TASK, faulty.GOOD) for _ in range(3)]
+            assert [outcome.card for outcome in found] == [self.NAMES[1]] * 3
+            assert [outcome.kind for outcome in found] == [OutcomeKind.correct] * 3
+            assert workers.left_out == {self.NAMES[0]: "no task can be prepared on cpu:0."}
+            assert list(workers.compare(TASK, faulty.GOOD)) == [self.NAMES[1]]
+            (outcome,) = workers.final(TASK, [faulty.GOOD], rounds=1)
+            assert outcome.card == self.NAMES[1]
+
+    def test_if_no_card_can_prepare_a_task_the_task_is_at_fault(self) -> None:
+        nowhere = dataclasses.replace(TASK, batch=-1)
+        with closing(Workers(self.CARDS, faulty.prepare_on_some)) as workers:
+            with pytest.raises(EngineError, match="no task can be prepared on cpu"):
+                workers.evaluate(nowhere, faulty.GOOD)
+            assert workers.left_out == {}
+            assert workers.evaluate(TASK, faulty.GOOD).card == self.NAMES[1]
 
 
 def test_a_crash_in_the_final_itself_leaves_no_time(worker: Worker) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tri_apsp.device import Devices
     from tri_apsp.semirings import Sign
     from tri_apsp.tune.call import TunedCall
     from tri_apsp.tune.outcome import TuningResult
@@ -25,7 +26,7 @@ def tune(
     signs: Sequence[Sign] = (),
     *,
     engine: str | None = None,
-    device: str = "auto",
+    device: Devices = "auto",
     effort: str = "quick",
     trials: int | None = None,
     time_budget: float | None = None,
@@ -50,7 +51,8 @@ def tune(
         dtypes: names such as "float32"; empty: those of the effort.
         signs: signs of the weights, "nonnegative" or "any"; empty: those of the effort.
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
-        device: "auto", "cpu", "cuda" or "cuda:N".
+        device: "auto", "cpu", "cuda" or "cuda:N"; or a list of GPUs, or "all": those of one model
+            share the trials of each task, and models are tuned one after another.
         effort: "quick", up to 45 s per task, or "full", up to 10 minutes.
         trials: the largest number of configurations per task; None: that of the effort, 300 or 400.
         time_budget: seconds for all tasks together; None: the seconds of the effort for each task.
@@ -88,10 +90,10 @@ def tune(
         ...     print(found.files)
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
-    from tri_apsp.tune.run import run_plan
-    from tri_apsp.tune.tasks import Settings, plan
+    from tri_apsp.tune.run import run_plans
+    from tri_apsp.tune.tasks import Settings, plans
 
-    planned = plan(
+    planned = plans(
         Settings(
             kernels,
             n,
@@ -109,7 +111,7 @@ def tune(
             None if storage is None else str(storage),
         )
     )
-    return run_plan(planned, shown=progress)
+    return run_plans(planned, shown=progress)
 
 
 def tune_for(

@@ -11,7 +11,7 @@ from tri_apsp import tuned
 from tri_apsp.device import synchronize
 from tri_apsp.errors import InputError
 from tri_apsp.tune.outcome import Times, TuningResult
-from tri_apsp.tune.run import run_plan
+from tri_apsp.tune.run import run_plans
 from tri_apsp.tune.tasks import MATRICES, Settings, TuningPlan, TuningTask, size_at
 
 # The time and the largest number of runs of a call before, and after; the least.
@@ -64,8 +64,8 @@ def _tune_call(
     device = found[0].torch_device
     before = _times(call, device)
     left = max(1.0, end - time.monotonic() - _SECONDS)
-    plan = TuningPlan(tasks, device, dataclasses.replace(settings, time_budget=left))
-    result = run_plan(plan, shown=shown)
+    plan = TuningPlan(tasks, (device,), dataclasses.replace(settings, time_budget=left))
+    result = run_plans([plan], shown=shown)
     return TunedCall(before, _times(call, device), result)
 
 

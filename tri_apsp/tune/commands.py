@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 from tri_apsp import tuned
 from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
-from tri_apsp.console.machine import device_line
 from tri_apsp.console.output import duration, flat_fields, print_json
-from tri_apsp.device import describe, resolve
+from tri_apsp.device import describe, resolve_all
 from tri_apsp.errors import InputError
-from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import baselines_of, beats, candidates
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.page import read_studies, write_page
 from tri_apsp.tune.progress import print_summary
-from tri_apsp.tune.run import run_plan
+from tri_apsp.tune.run import run_plans
 from tri_apsp.tune.search import journal_path
-from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask, plan, size_at
+from tri_apsp.tune.tasks import Settings, TuningPlan, TuningTask, plans, size_at
 from tri_apsp.tune.worker import Workers
 
 if TYPE_CHECKING:
@@ -45,35 +42,33 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(**{name: getattr(args, name) for name in names})
     if args.page is not None:
         return _page(args, settings)
-    planned = plan(settings)
+    planned = plans(settings)
     # As in a tuning run, this directory decides what is in use, also if no solve searches it.
-    with tuned.searching(planned.settings.save_dir or tuned.save_directory()):
+    with tuned.searching(settings.save_dir or tuned.save_directory()):
         return _ACTIONS[args.action](args, planned)
 
 
-def _tune(args: argparse.Namespace, planned: TuningPlan) -> int:
-    if not args.json:
-        tasks = counted(len(planned.tasks), "task")
-        print(f"{device_line(planned.device)}: {tasks}", file=sys.stderr)
-    result = run_plan(planned, shown=not args.json, make_pool=Workers)
+def _tune(args: argparse.Namespace, planned: Sequence[TuningPlan]) -> int:
+    result = run_plans(planned, shown=not args.json, make_pool=Workers)
     if args.json:
         print_json(result.to_dict())
     else:
-        print_summary(result, len(planned.tasks))
+        print_summary(result, sum(len(each.tasks) for each in planned))
     if result.interrupted:
         return INTERRUPTED
     return FAILED if any(done.error for done in result.results) else 0
 
 
-def _dry_run(args: argparse.Namespace, planned: TuningPlan) -> int:
-    device, settings = planned.device, planned.settings
-    facts, rows = describe(device), []
-    for task in planned.tasks:
+def _dry_run(args: argparse.Namespace, planned: Sequence[TuningPlan]) -> int:
+    settings, rows = planned[0].settings, []
+    for device, task in ((each.device, task) for each in planned for task in each.tasks):
+        facts = describe(device)
         allowed = candidates(task.record.space, task, facts, baselines_of(task, device).base)
         path = tuned.path_of(task.engine, task.kernel, task.dtype, facts.slug, settings.save_dir)
         rows.append({"task": str(task), "file": str(path), "candidates": len(allowed)})
-    seconds, trials = settings.seconds(len(planned.tasks)), settings.budget.trials
-    content = {"device": facts.name, "seconds": seconds, "trials": trials, "tasks": rows}
+    seconds, trials = settings.seconds(len(rows)), settings.budget.trials
+    name = describe(planned[0].device).name
+    content = {"device": name, "seconds": seconds, "trials": trials, "tasks": rows}
     lines = [f"{row['task']}: {row['candidates']} configurations; {row['file']}" for row in rows]
     limits = f"up to {trials} evaluations per task, at most {seconds:.0f} s in all"
     _emit(args, content, [*lines, limits])
@@ -87,7 +82,7 @@ def _page(args: argparse.Namespace, settings: Settings) -> int:
         InputError: the storage cannot be used or has no such search, the page cannot be written, or
             plotly is not installed.
     """
-    storage = settings.storage or str(journal_path(describe(resolve(settings.device)).slug))
+    storage = settings.storage or str(journal_path(describe(resolve_all(settings.device)[0]).slug))
     found = {
         task: study for task, study in read_studies(storage).items() if _is_wanted(task, settings)
     }
@@ -103,9 +98,9 @@ def _page(args: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _show(args: argparse.Namespace, planned: TuningPlan) -> int:
+def _show(args: argparse.Namespace, planned: Sequence[TuningPlan]) -> int:
     """Print the entries that were asked for and that lookups use here; return 0."""
-    entries = list(_entries(args, planned))
+    entries = [entry for each in planned for entry in _entries(args, each)]
     rows = [
         {"file": str(path), "task": str(task), **entry.model_dump(mode="json")}
         for path, task, entry in entries
@@ -119,19 +114,25 @@ def _show(args: argparse.Namespace, planned: TuningPlan) -> int:
     return 0
 
 
-def _verify(args: argparse.Namespace, planned: TuningPlan) -> int:
-    """Time each saved configuration and the default again, print the state of each, and return the
-    exit status.
+def _verify(args: argparse.Namespace, planned: Sequence[TuningPlan]) -> int:
+    """Time each saved configuration and the default again, on one device of each model, print the
+    state of each, and return the exit status.
     """
     rows = []
-    with closing(Workers(planned.device)) as workers:
-        for path, task, entry in _entries(args, planned):
-            baselines = baselines_of(task, planned.device)
+    for plan in planned:
+        rows += _verified(args, plan)
+    _emit(args, {"entries": rows}, [] if rows else [_NONE])
+    return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
+
+
+def _verified(args: argparse.Namespace, plan: TuningPlan) -> list[dict[str, Any]]:
+    rows = []
+    with closing(Workers([plan.device])) as workers:
+        for path, task, entry in _entries(args, plan):
+            baselines = baselines_of(task, plan.device)
             saved = from_fields(task.engine, entry.config).over(baselines.base)
             contenders = dict.fromkeys([baselines.untuned, saved])  # one, if they are the same
-            outcomes = workers.final(
-                task, list(contenders), planned.settings.budget.rounds, _SECONDS
-            )
+            outcomes = workers.final(task, list(contenders), plan.settings.budget.rounds, _SECONDS)
             default, winner = outcomes[0], outcomes[-1]
             state = _state(winner, default)
             message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
@@ -150,8 +151,7 @@ def _verify(args: argparse.Namespace, planned: TuningPlan) -> int:
                 then = f"{entry.speedup:.2f} x when it was tuned"
                 found = message if now is None else f"{now:.2f} x the default now, {then}"
                 print(f"{task}: {state}: {found}", flush=True)
-    _emit(args, {"entries": rows}, [] if rows else [_NONE])
-    return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
+    return rows
 
 
 def _state(saved: Outcome, default: Outcome) -> str:

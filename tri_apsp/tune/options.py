@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, Parser
-from tri_apsp.console.options import DEVICE, ENGINE, add_options, json_of
+from tri_apsp.console.options import DEVICES, ENGINE, add_options, json_of
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import BUDGETS, studies_directory
 from tri_apsp.tuned.records import RECORDS
@@ -66,8 +66,8 @@ def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
     _add_settings(parser)
     _add_actions(parser)
     keys = (
-        "device, seconds, interrupted, files, results; or the output of the option given instead "
-        "of tuning"
+        "device, seconds, interrupted, left_out, files, results; or the output of the option given "
+        "instead of tuning"
     )
     add_options(parser, json_of(keys))
     return parser
@@ -96,7 +96,7 @@ def _add_tasks(parser: Parser) -> None:
         help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is "
         "tuned at that size, and batches that do not fit are skipped; default: those of the effort",
     )
-    add_options(what, DEVICE, ENGINE)
+    add_options(what, DEVICES, ENGINE)
 
 
 def _add_settings(parser: Parser) -> None:

@@ -65,12 +65,14 @@ class Outcome:
         times: the times of the runs; None if the configuration was not timed.
         message: the error in one line; "" if there was none.
         metrics: what else was measured, by name.
+        card: the host and device that measured it; "" if none did.
     """
 
     kind: OutcomeKind
     times: Times | None = None
     message: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    card: str = ""
 
     @property
     def median_ms(self) -> float:
@@ -78,13 +80,15 @@ class Outcome:
         return math.inf if self.times is None else self.times.p50_ms
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON takes them, with those of `times` in place of it."""
+        """Return all fields but the card as JSON takes them, with those of `times` in place of
+        it.
+        """
         times = _NO_TIMES if self.times is None else dataclasses.asdict(self.times)
         return {"kind": self.kind.value, **times, "message": self.message, **self.metrics}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Outcome:
-        """Return the outcome that `to_dict` wrote, without its metrics."""
+        """Return the outcome that `to_dict` wrote, without its metrics and its card."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
         return cls(OutcomeKind(fields["kind"]), times, fields["message"])
 
@@ -135,6 +139,21 @@ class Winner:
 
 
 @dataclass(frozen=True)
+class CardShare:
+    """The part of a task that one card measured.
+
+    Attributes:
+        card: the host and device, such as "tuner-1:cuda:0".
+        measured: the number of configurations.
+        default_ms: the median time of the default there, timed on all cards; None: it was not.
+    """
+
+    card: str
+    measured: int
+    default_ms: float | None
+
+
+@dataclass(frozen=True)
 class TaskResult:
     """The result of tuning one task.
 
@@ -147,6 +166,9 @@ class TaskResult:
         seconds: the time of the search and the final.
         path: the path of the tuned file; None if nothing was written.
         error: why there is no winner; "" otherwise.
+        device: the name of the device that was tuned for.
+        cards: what each card measured, those of other hosts that share the storage included.
+        final_on: the card of the final.
     """
 
     task: TuningTask
@@ -157,6 +179,17 @@ class TaskResult:
     seconds: float = 0.0
     path: Path | None = None
     error: str = ""
+    device: str = ""
+    cards: Sequence[CardShare] = ()
+    final_on: str = ""
+
+    @property
+    def cards_ratio(self) -> float | None:
+        """The time of the default on the slowest card over that on the fastest; None if fewer than
+        two timed it.
+        """
+        times = [card.default_ms for card in self.cards if card.default_ms is not None]
+        return max(times) / min(times) if len(times) > 1 else None
 
     @property
     def failures(self) -> Counter[str]:
@@ -179,6 +212,10 @@ class TaskResult:
             "seconds": self.seconds,
             "path": None if self.path is None else str(self.path),
             "error": self.error,
+            "device": self.device,
+            "cards": [dataclasses.asdict(card) for card in self.cards],
+            "cards_ratio": self.cards_ratio,
+            "final_on": self.final_on,
         }
 
 
@@ -187,16 +224,18 @@ class TuningResult:
     """The results of a tuning run.
 
     Attributes:
-        device: the device that was tuned for.
+        device: the device that was tuned for; the first, if GPUs of several models were.
         results: one result per task that was tuned or failed.
         seconds: the time of the whole run.
         interrupted: whether Ctrl-C ended it.
+        left_out: why devices could not be used, by host and device.
     """
 
     device: Device
     results: tuple[TaskResult, ...]
     seconds: float
     interrupted: bool
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> list[Path]:
@@ -210,6 +249,7 @@ class TuningResult:
             "device": dataclasses.asdict(self.device),
             "seconds": self.seconds,
             "interrupted": self.interrupted,
+            "left_out": dict(self.left_out),
             "files": [str(path) for path in self.files],
             "results": [result.to_dict() for result in self.results],
         }

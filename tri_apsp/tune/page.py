@@ -4,6 +4,7 @@ best configuration, and which parameters mattered.
 The page holds plotly.js, so that it asks no network for anything.
 """
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -18,7 +19,7 @@ from tri_apsp.console.output import duration
 from tri_apsp.errors import InputError
 from tri_apsp.messages import file_errors, remedy_of_extra
 from tri_apsp.tune.run import task_of_study
-from tri_apsp.tune.search import open_storage
+from tri_apsp.tune.search import cards_of, open_storage
 from tri_apsp.tune.tasks import TuningTask
 
 _FASTEST = 500  # configurations in parallel coordinates and slices
@@ -87,7 +88,7 @@ def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: s
     for index, (task, study) in enumerate(studies.items()):
         title = escape(str(task))
         contents.append(f'<li><a href="#task-{index}">{title}</a></li>')
-        sections += [f'<h2 id="task-{index}">{title}</h2>', _result(study)]
+        sections += [f'<h2 id="task-{index}">{title}</h2>', _result(study), _cards(study)]
         sections += [_html(each) for each in _figures(study)]
     page = _PAGE.format(
         device=escape(device),
@@ -115,7 +116,7 @@ def _result(study: optuna.Study) -> str:
     cells = "\n".join(
         f"<tr{'' if ours == theirs else ' class=changed'}>"
         f"<td>{escape(name)}</td><td>{escape(str(theirs))}</td><td>{escape(str(ours))}</td></tr>"
-        for name, theirs, ours in [("time", _time(default), _time(best)), *rows]
+        for name, theirs, ours in [("time", _time(default.value), _time(best.value)), *rows]
     )
     return (
         f"<p>{len(measured)} configurations: {len(timed)} timed, "
@@ -124,8 +125,24 @@ def _result(study: optuna.Study) -> str:
     )
 
 
-def _time(trial: FrozenTrial) -> str:
-    return "none" if trial.value is None else duration(trial.value / 1000)
+def _time(ms: float | None) -> str:
+    return "none" if ms is None else duration(ms / 1000)
+
+
+def _cards(study: optuna.Study) -> str:
+    """Return what each card measured, and its time of the default; "" of a single card."""
+    shares = cards_of(study)
+    if len(shares) < 2:
+        return ""
+    fastest = min((share.default_ms for share in shares if share.default_ms), default=1.0)
+    cells = "\n".join(
+        f"<tr><td>{escape(share.card)}</td><td>{share.measured}</td>"
+        f"<td>{_time(share.default_ms)}</td>"
+        f"<td>{(share.default_ms or math.nan) / fastest:.3f}</td></tr>"
+        for share in shares
+    )
+    heads = "<th>card</th><th>configurations</th><th>default</th><th>to the fastest card</th>"
+    return f"<table>\n<tr>{heads}</tr>\n{cells}\n</table>"
 
 
 def _figures(study: optuna.Study) -> Sequence[Any]:

@@ -23,6 +23,11 @@ class TuningProgress:
         self._tasks, self._shown, self._done = tasks, shown, 0
         self._bar: tqdm[None] = tqdm(disable=True)
 
+    def began(self, device: str, tasks: int) -> None:
+        """The tasks of a device begin; `device` is its line."""
+        if self._shown:
+            print(f"{device}: {counted(tasks, 'task')}", file=sys.stderr, flush=True)
+
     def started(self, task: TuningTask, trials: int) -> None:
         """A search of at most `trials` configurations begins."""
         title = f"[{self._done + 1}/{self._tasks}] {task}"
@@ -58,6 +63,9 @@ def outcome_line(result: TaskResult) -> str:
     parts = [_decision(result.winner), tried]
     failed = ", ".join(f"{count} {kind}" for kind, count in result.failures.items())
     parts += [f"failed: {failed}"] if failed else []
+    if result.cards_ratio is not None:
+        cards = counted(len(result.cards), "card")
+        parts.append(f"{cards}, the slowest {result.cards_ratio:.3f} times the fastest")
     return f"{result.task}: {', '.join(parts)}"
 
 
@@ -92,5 +100,6 @@ def print_summary(result: TuningResult, tasks: int) -> None:
             ("tuned", f"{tuned} of {counted(tasks, 'task')}{note}"),
             ("changed", str(changed)),
             ("written", ", ".join(map(str, result.files)) or "nothing"),
+            *(("left out", f"{card}: {why}") for card, why in result.left_out.items()),
         ]
     )

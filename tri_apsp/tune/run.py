@@ -17,13 +17,21 @@ from optuna.storages import BaseStorage
 
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, from_fields, to_fields
+from tri_apsp.console.machine import device_line
 from tri_apsp.device import describe
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose_winner, space_hash
 from tri_apsp.tune.measurement import protocol_of
 from tri_apsp.tune.outcome import Evaluated, Outcome, TaskResult, TuningResult, Winner, ranked
 from tri_apsp.tune.progress import TuningProgress
-from tri_apsp.tune.search import Search, journal_path, open_storage, open_study
+from tri_apsp.tune.search import (
+    Search,
+    add_default_times,
+    cards_of,
+    journal_path,
+    open_storage,
+    open_study,
+)
 from tri_apsp.tune.tasks import TuningPlan, TuningTask
 from tri_apsp.tune.worker import Workers
 from tri_apsp.tuned.records import Values
@@ -33,59 +41,70 @@ from tri_apsp.tuned.records import Values
 _FINAL_SHARE, _FINAL_RUNS = 0.25, 7
 
 
-def run_plan(
-    plan: TuningPlan,
+def run_plans(
+    plans: Sequence[TuningPlan],
     *,
     shown: bool,
-    make_pool: Callable[[torch.device], Workers] = Workers,
+    make_pool: Callable[[Sequence[torch.device]], Workers] = Workers,
 ) -> TuningResult:
-    """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
+    """Tune each task of `plans`, one plan after another, and write each winner to a tuned file as
+    soon as it is known.
 
     Ctrl-C ends the run: the tasks that were finished are returned, and the study has the trials
     of the present one.
 
     Args:
-        plan: the tasks, device and settings.
+        plans: the tasks and devices of each model, with the same settings.
         shown: whether to show the progress on stderr.
-        make_pool: factory of the pool that measures on a device; called after all checks of the
-            plan, the journal and the files.
+        make_pool: factory of the pool that measures on devices of one model; called after all
+            checks of the plans and the files.
 
     Raises:
         InputError: the storage or the tuned files cannot be written.
         EngineError: not one task could be tuned.
     """
-    _require_replaceable(plan)
-    facts, start, tasks = describe(plan.device), time.monotonic(), plan.tasks
-    end = start + plan.settings.seconds(len(tasks))
-    storage = open_storage(plan.settings.storage or str(journal_path(facts.slug)))
+    for plan in plans:
+        _require_replaceable(plan)
+    settings, start = plans[0].settings, time.monotonic()
+    waiting = sum(len(plan.tasks) for plan in plans)
+    end = start + settings.seconds(waiting)
     results: list[TaskResult] = []
+    left_out = dict[str, str]()
     interrupted = False
     try:
         # The run must not make worse what is in the directory, also if no solve searches it.
         with (
-            tuned.searching(plan.settings.save_dir or tuned.save_directory()),
-            closing(TuningProgress(len(tasks), shown=shown)) as progress,
-            closing(make_pool(plan.device)) as pool,
+            tuned.searching(settings.save_dir or tuned.save_directory()),
+            closing(TuningProgress(waiting, shown=shown)) as progress,
         ):
-            tuner = _Tuner(plan, storage, pool, progress)
-            for index, task in enumerate(tasks):
-                left = end - time.monotonic()
-                if left <= 0 and index:
-                    break
-                try:
-                    # An equal share of the time that is left.
-                    result = tuner.tune(task, left / (len(tasks) - index), results)
-                except InputError:
-                    raise  # the other tasks need the studies and the files as well
-                except ApspError as error:
-                    result = TaskResult(task, error=str(error))
-                results.append(result)
-                progress.finished(result)
+            for plan in plans:
+                facts, count = describe(plan.device), len(plan.devices)
+                several = f"{count} x " if count > 1 else ""
+                progress.began(f"{several}{device_line(plan.device)}", len(plan.tasks))
+                storage = open_storage(settings.storage or str(journal_path(facts.slug)))
+                with closing(make_pool(plan.devices)) as pool:
+                    tuner = _Tuner(plan, storage, pool, progress)
+                    for task in plan.tasks:
+                        left = end - time.monotonic()
+                        if left <= 0 and results:
+                            break
+                        try:
+                            # An equal share of the time that is left.
+                            result = tuner.tune(task, left / waiting, results)
+                        except InputError:
+                            raise  # the other tasks need the studies and the files as well
+                        except ApspError as error:
+                            result = TaskResult(task, error=str(error))
+                        waiting -= 1
+                        results.append(dataclasses.replace(result, device=facts.name))
+                        left_out |= pool.left_out
+                        progress.finished(result)
     except KeyboardInterrupt:
         interrupted = True
     if results and all(result.error for result in results):
         raise EngineError(results[0].error)
-    return TuningResult(facts, tuple(results), time.monotonic() - start, interrupted)
+    seconds = time.monotonic() - start
+    return TuningResult(describe(plans[0].device), tuple(results), seconds, interrupted, left_out)
 
 
 def _require_replaceable(plan: TuningPlan) -> None:
@@ -137,13 +156,24 @@ class _Tuner:
             return TaskResult(task, resumed=True)
         allowed = candidates(task.record.space, task, self._device, baselines.base)
         trials = self._search(study, task, baselines, allowed, seconds, earlier)
-        winner = self._final(task, baselines, trials, start + seconds)
+        if len(self._plan.devices) > 1 or settings.storage is not None:
+            add_default_times(study, self._pool.compare(task, baselines.base))
+        winner, final_on = self._final(task, baselines, trials, start + seconds)
         path = None
         if winner.changed or not self._has_entry(task):
             path = self._saved(task, winner, len(trials))
         study.set_user_attr("finished", asked)
         taken = time.monotonic() - start
-        return TaskResult(task, trials, len(allowed), winner, seconds=taken, path=path)
+        return TaskResult(
+            task,
+            trials,
+            len(allowed),
+            winner,
+            seconds=taken,
+            path=path,
+            cards=cards_of(study),
+            final_on=final_on,
+        )
 
     def _search(
         self,
@@ -189,9 +219,9 @@ class _Tuner:
 
     def _final(
         self, task: TuningTask, baselines: Baselines, trials: Sequence[Evaluated], end: float
-    ) -> Winner:
+    ) -> tuple[Winner, str]:
         """Return the winner of a final of the baselines and the fastest others that fit into the
-        time.
+        time, and the card that measured it.
         """
         budget, space, left = self._settings.budget, task.record.space, end - time.monotonic()
         fastest = ranked(trials)
@@ -208,7 +238,7 @@ class _Tuner:
                 f"a task needs a default that works, but that of {task} failed in the final "
                 f"({_words(outcomes[baselines.untuned])}); no result was saved."
             )
-        return winner
+        return winner, timed[0].card
 
     def _saved(self, task: TuningTask, winner: Winner, evaluated: int) -> Path:
         """Save the winner of `evaluated` configurations, and return the path."""

@@ -8,6 +8,7 @@ import math
 import random
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -21,7 +22,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import Trial, TrialState
 
 from tri_apsp.errors import InputError
-from tri_apsp.tune.outcome import Evaluated, Outcome
+from tri_apsp.tune.outcome import CardShare, Evaluated, Outcome
 from tri_apsp.tune.tasks import studies_directory
 from tri_apsp.tuned.records import Space, Values
 
@@ -37,7 +38,8 @@ class Search:
     are no more than that.
 
     A trial is pruned if its first run is slower than the median of those of earlier trials, or if
-    its configuration fails; the user attribute "outcome" has the class of a failure.
+    its configuration fails; the user attribute "outcome" has the class of a failure, and "card" the
+    device that measured it.
 
     Other processes may search in the same study: what they evaluate counts here too, and is not
     evaluated again. A search that has nothing else left takes over what they still run, since a
@@ -183,6 +185,8 @@ class Search:
             return
         with contextlib.suppress(UpdateFinishedTrialError):  # another process took it over
             trial.set_user_attr("outcome", outcome.to_dict())
+            if outcome.card:
+                trial.set_user_attr("card", outcome.card)
             if outcome.times is None or trial.should_prune():
                 self._study.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
             else:
@@ -312,3 +316,24 @@ def open_study(
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study.set_metric_names(["ms"])  # as optuna-dashboard names the values
     return study
+
+
+# With the name of a card: the user attribute of a study with the time of the default there.
+_DEFAULT_ON = "default on "
+
+
+def add_default_times(study: optuna.Study, times_ms: Mapping[str, float]) -> None:
+    """Store the time of the default on each card, in ms, by which cards are compared."""
+    for card, ms in times_ms.items():
+        study.set_user_attr(f"{_DEFAULT_ON}{card}", ms)
+
+
+def cards_of(study: optuna.Study) -> list[CardShare]:
+    """Return what each card measured in a study."""
+    trials = study.get_trials(deepcopy=False)
+    counts = Counter(trial.user_attrs["card"] for trial in trials if "card" in trial.user_attrs)
+    about = study.user_attrs
+    return [
+        CardShare(card, count, about.get(f"{_DEFAULT_ON}{card}"))
+        for card, count in sorted(counts.items())
+    ]

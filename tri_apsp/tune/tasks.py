@@ -15,7 +15,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.arguments import as_integer
 from tri_apsp.configs import Config, default_config
-from tri_apsp.device import Device, describe, resolve
+from tri_apsp.device import Device, Devices, describe, resolve_all
 from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.memory import check_memory
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
@@ -154,7 +154,7 @@ class Settings:
     dtypes: Sequence[str] = ()
     signs: Sequence[str] = ()
     engine: str | None = None
-    device: str = "auto"
+    device: Devices = "auto"
     effort: str = "quick"
     trials: int | None = None
     time_budget: float | None = None
@@ -210,22 +210,37 @@ class Settings:
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """The tasks of a tuning run, in their order, and the device to measure on."""
+    """The tasks of a tuning run for one model of device, in their order, and the devices of that
+    model to measure on.
+    """
 
     tasks: tuple[TuningTask, ...]
-    device: torch.device
+    devices: tuple[torch.device, ...]
     settings: Settings
 
+    @property
+    def device(self) -> torch.device:
+        """The first device, of which finals are."""
+        return self.devices[0]
 
-def plan(settings: Settings) -> TuningPlan:
-    """Return the plan of a tuning run.
+
+def plans(settings: Settings) -> list[TuningPlan]:
+    """Return the plans of a tuning run, one for each model among its devices.
 
     Raises:
         InputError: a kernel or device that does not exist, or nothing to tune.
         EngineError: the engine cannot run on the device.
         TooLargeError: one of the sizes does not fit the memory in a dtype of the run.
     """
-    device = resolve(settings.device)
+    models = dict[tuple[str, int], list[torch.device]]()
+    for device in resolve_all(settings.device):
+        facts = describe(device)
+        models.setdefault((facts.slug, facts.units), []).append(device)
+    return [_plan(tuple(devices), settings) for devices in models.values()]
+
+
+def _plan(devices: tuple[torch.device, ...], settings: Settings) -> TuningPlan:
+    device = devices[0]
     dtype = DTYPES_BY_NAME[settings.dtypes[0]] if settings.dtypes else None
     engine = engines.choose(device, Config(engine=settings.engine), dtype)
     for kernel in settings.kernels:
@@ -243,7 +258,7 @@ def plan(settings: Settings) -> TuningPlan:
             "a tuning run must have something to tune, but nothing that was asked for fits this "
             "device; ask for less."
         )
-    return TuningPlan(usable, device, settings)
+    return TuningPlan(usable, devices, settings)
 
 
 def studies_directory() -> Path:

@@ -1,10 +1,13 @@
-"""The processes of a tuning run: one that measures, and on a GPU others that compile for it. A
-configuration that crashes or hangs does not keep the next from being measured.
+"""The processes of a tuning run: one per device that measures, and on GPUs others that compile for
+them. A configuration that crashes or hangs does not keep the next from being measured.
 """
 
 import contextlib
+import dataclasses
+import math
 import multiprocessing
 import os
+import platform
 import queue
 import signal
 import sys
@@ -218,27 +221,39 @@ class Worker:
 
 
 class Workers:
-    """The worker of a device. On a GPU several configurations are evaluated at once: one is
-    measured, others are compiled, into Triton's cache on disk.
+    """The workers of devices of one model, called cards. On GPUs several configurations are
+    evaluated at once: each card measures one, others are compiled, into Triton's cache on disk.
+
+    A card on which a task cannot be prepared is left out from then on, and its configuration is
+    measured on another; if all fail, the task is at fault, and no card is left out.
 
     Args:
-        device: the device to measure on.
+        devices: the devices to measure on; finals run on the first that is not left out.
         prepare: as for Worker.
 
     Attributes:
         parallel: the number of configurations that may be evaluated at the same time.
+        left_out: why cards are left out, by their names.
     """
 
-    def __init__(self, device: torch.device, prepare: Prepare = Measurement) -> None:
-        self._worker, self._measuring = Worker(device, prepare), threading.Lock()
-        # The main process and the worker need a core too.
-        count = 0 if device.type == "cpu" else max(1, min(_MAX_COMPILERS, cpu_count() - 2))
-        compile_only = partial(Compilation, gpu=device, facts=describe(device))
+    def __init__(self, devices: Sequence[torch.device], prepare: Prepare = Measurement) -> None:
+        # Hosts that share a storage tell their cards apart by this name.
+        self._cards = {f"{platform.node()}:{each}": Worker(each, prepare) for each in devices}
+        self.left_out = dict[str, str]()
+        self._leaving = threading.Lock()
+        self._free: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for card in self._cards:
+            self._free.put(card)
+        first, cards = devices[0], len(devices)
+        # The main process and the workers need a core each too.
+        most = min(_MAX_COMPILERS * cards, cpu_count() - 1 - cards)
+        count = 0 if first.type == "cpu" else max(1, most)
+        compile_only = partial(Compilation, gpu=first, facts=describe(first))
         self._compilers = [Worker(META, compile_only) for _ in range(count)]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         for compiler in self._compilers:
             self._idle.put(compiler)
-        self.parallel = 1 + count
+        self.parallel = cards + count
 
     def evaluate(
         self,
@@ -247,7 +262,7 @@ class Workers:
         is_slow: Callable[[float], bool] = lambda ms: False,
         is_late: Callable[[], bool] = lambda: False,
     ) -> Outcome | None:
-        """Return the outcome of one configuration, verified and then timed.
+        """Return the outcome of one configuration, verified and then timed on any card.
 
         Args:
             task: the task of the configuration.
@@ -258,8 +273,45 @@ class Workers:
         compiled = self._compile(task, config, odd=False)
         if compiled.kind is not OutcomeKind.correct:
             return compiled
-        with self._measuring:
-            return None if is_late() else self._worker.screen(task, config, is_slow)
+        while True:
+            card, is_kept = self._free.get(), True
+            try:
+                if is_late():
+                    return None
+                outcome = self._cards[card].screen(task, config, is_slow)
+                return dataclasses.replace(outcome, card=card)
+            except ApspError as error:
+                is_kept = False
+                self._leave_out(card, error)
+            finally:
+                if is_kept:
+                    self._free.put(card)
+
+    def _leave_out(self, card: str, error: ApspError) -> None:
+        """Leave out a card; if it is the last, free all again, and raise `error`."""
+        with self._leaving:
+            self.left_out[card] = str(error)
+            if len(self.left_out) < len(self._cards):
+                return
+            for each in self.left_out:
+                self._free.put(each)
+            self.left_out.clear()
+        raise error
+
+    def compare(self, task: TuningTask, config: CompleteConfig) -> dict[str, float]:
+        """Return the median time of a configuration on each card, in ms, timed on all at once; a
+        card on which it fails has none.
+        """
+
+        def median(card: str) -> float:
+            with contextlib.suppress(ApspError):
+                return self._cards[card].screen(task, config).median_ms
+            return math.inf
+
+        with ThreadPoolExecutor(len(self._cards)) as threads:
+            used = [card for card in self._cards if card not in self.left_out]
+            times = zip(used, threads.map(median, used), strict=True)
+            return {card: ms for card, ms in times if ms < math.inf}
 
     def final(
         self,
@@ -268,18 +320,20 @@ class Workers:
         rounds: int,
         seconds: float = 600.0,
     ) -> list[Outcome]:
-        """Return the outcomes of configurations, timed so that their times can be compared; see
-        Worker.final.
+        """Return the outcomes of configurations, timed on one card so that their times can be
+        compared; see Worker.final.
         """
         with ThreadPoolExecutor(self.parallel) as threads:
             # A configuration that does not compile fails in the worker too.
             list(threads.map(lambda config: self._compile(task, config, odd=True), configs))
-        return self._worker.final(task, configs, rounds, seconds)
+        card = next(card for card in self._cards if card not in self.left_out)
+        outcomes = self._cards[card].final(task, configs, rounds, seconds)
+        return [dataclasses.replace(outcome, card=card) for outcome in outcomes]
 
     def close(self) -> None:
         """End at once, with all evaluations in progress."""
         with contextlib.ExitStack() as stack:  # each, even if one before it fails
-            for worker in (self._worker, *self._compilers):
+            for worker in (*self._cards.values(), *self._compilers):
                 stack.callback(worker.close)
 
     def _compile(self, task: TuningTask, config: CompleteConfig, odd: bool) -> Outcome:

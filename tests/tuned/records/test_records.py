@@ -12,7 +12,7 @@ from tri_apsp.configs import SWEEP_FIELDS, CpuConfig, CpuTiles, default_config
 from tri_apsp.device import describe
 from tri_apsp.tune.candidates import candidates
 from tri_apsp.tune.options import build_parser
-from tri_apsp.tune.tasks import Settings, TuningTask, plan, tasks_of
+from tri_apsp.tune.tasks import Settings, TuningTask, plans, tasks_of
 from tri_apsp.tuned import hashes
 from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of
 from tri_apsp.tuned.records.base import CALLS, make_space
@@ -46,7 +46,7 @@ class TestANewKernel:
     """One record is enough to plan, search, hash and look up a new kernel."""
 
     def test_a_new_kernel_is_planned(self, fake: TunableKernel[CpuConfig]) -> None:
-        planned = plan(Settings(kernels=["fake"], device="cpu"))
+        (planned,) = plans(Settings(kernels=["fake"], device="cpu"))
         assert planned.tasks == (TuningTask("cpu", "fake", "float32", "nonnegative", 64, 3),)
         settings = Settings(["fake"], dtypes=["float32", "int16"], effort="full")
         tasks = tasks_of("cpu", describe(CPU), settings)
