@@ -63,7 +63,13 @@ def test_a_tuning_run_prints_what_was_replaced_and_where_it_was_written(
     output = cli(*WORDS)
     assert output.status == 0
     path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
-    assert output.out == f"tuned    1 of 1 task\nchanged  1\nwritten  {path}\n"
+    page = home / "data" / "tri_apsp" / "studies" / f"{describe(CPU).slug}.html"
+    said = f"tuned    1 of 1 task\nchanged  1\nwritten  {path}\npage     {page}\n"
+    assert output.out == said
+    drawn = page.read_text(encoding="utf-8")
+    assert "cpu product, float32 nonnegative, n = 1024" in drawn
+    assert ">default<" in drawn
+    assert ">number 1, the winner<" in drawn
     decision = "1.92 ms before, now 1 ms, 1.92 times as fast"
     line = (
         rf"\[1/1\] cpu product, float32 nonnegative, n = 1024: {decision}, .* failed: \d+ timeout"

@@ -11,7 +11,7 @@ import pytest
 import torch
 from optuna.storages import BaseStorage
 
-pytest.importorskip("plotly")
+pytest.importorskip("matplotlib")
 
 from command_line import Ended, in_this_process
 from tune.synthetic import correct
@@ -22,13 +22,14 @@ from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.page import read_studies, write_page
-from tri_apsp.tune.run import _study_name, task_of_study
+from tri_apsp.tune.run import _study_name
 from tri_apsp.tune.search import (
     Search,
     add_default_times,
     journal_path,
     open_journal,
     open_study,
+    task_of_study,
 )
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import record_of
@@ -79,10 +80,12 @@ def test_every_task_is_on_the_page(
     assert re.findall(r"<h2 .*>cpu product, (.*)</h2>", body) == list(NAMES.values())
     assert body.count("3 configurations: 2 timed, 0 pruned as slow, 1 failed.") == 2
     assert body.count("<td>time</td><td>2 ms</td><td>1 ms</td>") == 2
-    assert body.count("Plotly.newPlot(") == 4 * 2
+    assert body.count("<svg ") == 2
     # Self-contained: nothing is loaded, and the only links are those within the page.
     assert not re.findall(r"<(?:link|img|iframe|script)[^>]*(?:src|href)=", page)
-    assert {link[0] for link in re.findall(r'(?:src|href)="([^"]*)"', body)} == {"#"}
+    links = re.findall(r'(?:src|href)="([^"]*)"', body)
+    assert {link.partition("image/png")[0][:5] for link in links if link[0] != "#"} <= {"data:"}
+    assert len(page) < 1_000_000
 
 
 def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
@@ -147,14 +150,14 @@ def test_options_that_do_not_fit(
     assert sentence in output.err
 
 
-def test_the_remedy_for_plotly_is_named(
+def test_the_remedy_for_matplotlib_is_named(
     cli: Callable[..., Ended], journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     output = cli("--page", tmp_path, "--storage", journal)
     assert output.status == BAD_INPUT
     remedy = 'run pip install -c constraints.txt ".[plots]"'
-    assert f"searches.html needs plotly, but it is not installed; {remedy}" in output.err
+    assert f"searches.html needs matplotlib, but it is not installed; {remedy}" in output.err
 
 
 def test_the_page_says_what_each_card_measured(tmp_path: Path) -> None:
@@ -187,3 +190,12 @@ def test_values_of_a_journal_are_text_on_the_page(tmp_path: Path) -> None:
     task = TuningTask("cpu", "product", "float32", "any", 64)
     write_page({task: study}, tmp_path / "searches.html", "A CPU")
     assert "<td>&lt;img&gt;</td><td>b</td>" in (tmp_path / "searches.html").read_text()
+
+
+def test_figures_that_would_make_a_page_too_large_are_left_out(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tri_apsp.tune.page._MOST_CHARACTERS", 100_000)
+    write_page(read_studies(str(journal)), tmp_path / "searches.html", "A CPU")
+    page = (tmp_path / "searches.html").read_text()
+    assert page.count("<svg ") == page.count("Its figure would make this page too large.") == 1

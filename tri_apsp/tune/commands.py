@@ -80,7 +80,7 @@ def _page(args: argparse.Namespace, settings: Settings) -> int:
 
     Raises:
         InputError: the storage cannot be used or has no such search, the page cannot be written, or
-            plotly is not installed.
+            matplotlib is not installed.
     """
     storage = settings.storage or str(journal_path(describe(resolve_all(settings.device)[0]).slug))
     found = {

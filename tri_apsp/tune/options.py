@@ -160,5 +160,5 @@ def _add_actions(parser: Parser) -> None:
         "--page",
         type=Path,
         metavar="DIR",
-        help="write DIR/searches.html, the trials of the searches in Optuna's plots; needs plotly",
+        help="write DIR/searches.html, the page of the searches; needs matplotlib",
     )

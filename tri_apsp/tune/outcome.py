@@ -229,6 +229,7 @@ class TuningResult:
         seconds: the time of the whole run.
         interrupted: whether Ctrl-C ended it.
         left_out: why devices could not be used, by host and device.
+        pages: the pages of the run, one for each model; none without matplotlib.
     """
 
     device: Device
@@ -236,6 +237,7 @@ class TuningResult:
     seconds: float
     interrupted: bool
     left_out: Mapping[str, str] = field(default_factory=dict)
+    pages: tuple[Path, ...] = ()
 
     @property
     def files(self) -> list[Path]:
@@ -251,5 +253,6 @@ class TuningResult:
             "interrupted": self.interrupted,
             "left_out": dict(self.left_out),
             "files": [str(path) for path in self.files],
+            "pages": [str(page) for page in self.pages],
             "results": [result.to_dict() for result in self.results],
         }

@@ -1,28 +1,26 @@
-"""The searches of the tuner as one HTML page, by Optuna's own plots: how each search came to its
-best configuration, and which parameters mattered.
-
-The page holds plotly.js, so that it asks no network for anything.
+"""The searches of the tuner as one HTML page: what each search measured, what won the final, and a
+figure of both. It asks no network for anything.
 """
 
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState
 
 from tri_apsp.console.output import duration
 from tri_apsp.errors import InputError
 from tri_apsp.messages import file_errors, remedy_of_extra
-from tri_apsp.tune.run import task_of_study
-from tri_apsp.tune.search import cards_of, open_storage
-from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.figures import svg_of
+from tri_apsp.tune.search import cards_of, open_storage, task_of_study
+from tri_apsp.tune.tasks import TuningTask, studies_directory
 
-_FASTEST = 500  # configurations in parallel coordinates and slices
+# Figures take some 70 kB each; a page has no more of them than fit.
+_MOST_CHARACTERS = 1_000_000
 _PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -35,14 +33,14 @@ table {{ border-collapse: collapse; }}
 th, td {{ border-bottom: 1px solid #ccc; padding: 0.2em 1em 0.2em 0; text-align: left; }}
 .changed {{ font-weight: bold; }}
 </style>
-<script>{plotly}</script>
 </head>
 <body>
 <h1>Searches on {device}</h1>
-<p>The trials of python -m tri_apsp.tune, in Optuna's own plots.</p>
-<p>Times are those of the search, each configuration measured once; the final, which decides, is not
-among them. A configuration that is slower than the median of the first runs is pruned after one
-run, and is not in the plots. Parallel coordinates and slices have the {fastest} fastest.</p>
+<p>The trials of python -m tri_apsp.tune. In a search each configuration is measured once; one that
+is slower than the median of the first runs is pruned after one run. The final measures the fastest,
+the default and the configuration in use again, in turns, and decides. Plots of a parameter have the
+best and the median time of each choice, and below it how many configurations were timed with
+it.</p>
 <ul>
 {contents}
 </ul>
@@ -71,29 +69,40 @@ def read_studies(where: str) -> dict[TuningTask, optuna.Study]:
     return found
 
 
+def page_of_run(studies: Mapping[TuningTask, optuna.Study], slug: str) -> Path | None:
+    """Write the page of the studies of a run beside the journals, and return its path; None if
+    matplotlib is missing, nothing was timed, or the page cannot be written.
+    """
+    timed = {task: study for task, study in studies.items() if _timed(study)}
+    path = studies_directory() / f"{slug}.html"
+    with suppress(InputError):
+        if timed:
+            write_page(timed, path, slug)
+            return path
+    return None
+
+
 def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: str) -> None:
     """Write a page with a section for each study. The first trial of a study is the default, if
     that was measured.
 
     Raises:
-        InputError: plotly is not installed, or the file cannot be written.
+        InputError: matplotlib is not installed, or the file cannot be written.
     """
-    if find_spec("plotly") is None:
+    if find_spec("matplotlib") is None:
         raise InputError(
-            f"{path.name} needs plotly, but it is not installed; {remedy_of_extra('plots')}."
+            f"{path.name} needs matplotlib, but it is not installed; {remedy_of_extra('plots')}."
         )
-    from plotly.offline import get_plotlyjs
-
-    contents, sections = [], []
+    contents, sections, left = [], [], _MOST_CHARACTERS
     for index, (task, study) in enumerate(studies.items()):
         title = escape(str(task))
         contents.append(f'<li><a href="#task-{index}">{title}</a></li>')
         sections += [f'<h2 id="task-{index}">{title}</h2>', _result(study), _cards(study)]
-        sections += [_html(each) for each in _figures(study)]
+        figure = svg_of(study) if left > 0 and len(_timed(study)) > 1 else ""
+        left -= len(figure)
+        sections.append(figure if left > 0 else "<p>Its figure would make this page too large.</p>")
     page = _PAGE.format(
         device=escape(device),
-        plotly=get_plotlyjs(),
-        fastest=_FASTEST,
         contents="\n".join(contents),
         sections="\n".join(sections),
     )
@@ -143,45 +152,3 @@ def _cards(study: optuna.Study) -> str:
     )
     heads = "<th>card</th><th>configurations</th><th>default</th><th>to the fastest card</th>"
     return f"<table>\n<tr>{heads}</tr>\n{cells}\n</table>"
-
-
-def _figures(study: optuna.Study) -> Sequence[Any]:
-    """Return Optuna's plots of a study; none where fewer than two configurations have times."""
-    from optuna import visualization
-    from optuna.importance import PedAnovaImportanceEvaluator
-
-    if len(_timed(study)) < 2:
-        return []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        # The default of Optuna 4 needs scikit-learn.
-        evaluator = PedAnovaImportanceEvaluator()
-    timed = sorted(_timed(study), key=lambda trial: trial.value or 0.0)[:_FASTEST]
-    fastest = optuna.create_study()
-    for trial in sorted(timed, key=lambda trial: trial.number):
-        params, distributions = (
-            {name.rpartition(".")[2]: value for name, value in known.items()}
-            for known in (trial.params, trial.distributions)
-        )
-        fastest.add_trial(
-            create_trial(value=trial.value, params=params, distributions=distributions)
-        )
-    history = visualization.plot_optimization_history(study, target_name="ms")
-    slices = visualization.plot_slice(fastest, target_name="ms")
-    for each in (history, slices):
-        each.update_yaxes(type="log")
-    return [
-        history,
-        visualization.plot_param_importances(study, evaluator=evaluator, target_name="ms"),
-        visualization.plot_parallel_coordinate(fastest, target_name="ms"),
-        slices,
-    ]
-
-
-def _html(drawn: Any) -> str:
-    """Return a plot for a page that has plotly.js."""
-    drawn.update_layout(template="none", width=None)  # each plot would repeat another template
-    drawn.update_yaxes(automargin=True)
-    return str(
-        drawn.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False})
-    )

@@ -101,5 +101,6 @@ def print_summary(result: TuningResult, tasks: int) -> None:
             ("changed", str(changed)),
             ("written", ", ".join(map(str, result.files)) or "nothing"),
             *(("left out", f"{card}: {why}") for card, why in result.left_out.items()),
+            *(("page", str(page)) for page in result.pages),
         ]
     )

@@ -5,7 +5,6 @@ file.
 import dataclasses
 import hashlib
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -23,6 +22,7 @@ from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose_winner, space_hash
 from tri_apsp.tune.measurement import protocol_of
 from tri_apsp.tune.outcome import Evaluated, Outcome, TaskResult, TuningResult, Winner, ranked
+from tri_apsp.tune.page import page_of_run
 from tri_apsp.tune.progress import TuningProgress
 from tri_apsp.tune.search import (
     Search,
@@ -70,6 +70,7 @@ def run_plans(
     end = start + settings.seconds(waiting)
     results: list[TaskResult] = []
     left_out = dict[str, str]()
+    studies = list[tuple[str, dict[TuningTask, optuna.Study]]]()
     interrupted = False
     try:
         # The run must not make worse what is in the directory, also if no solve searches it.
@@ -84,6 +85,7 @@ def run_plans(
                 storage = open_storage(settings.storage or str(journal_path(facts.slug)))
                 with closing(make_pool(plan.devices)) as pool:
                     tuner = _Tuner(plan, storage, pool, progress)
+                    studies.append((facts.slug, tuner.studies))
                     for task in plan.tasks:
                         left = end - time.monotonic()
                         if left <= 0 and results:
@@ -104,7 +106,15 @@ def run_plans(
     if results and all(result.error for result in results):
         raise EngineError(results[0].error)
     seconds = time.monotonic() - start
-    return TuningResult(describe(plans[0].device), tuple(results), seconds, interrupted, left_out)
+    pages = [page_of_run(found, slug) for slug, found in studies]
+    return TuningResult(
+        describe(plans[0].device),
+        tuple(results),
+        seconds,
+        interrupted,
+        left_out,
+        tuple(page for page in pages if page is not None),
+    )
 
 
 def _require_replaceable(plan: TuningPlan) -> None:
@@ -126,6 +136,7 @@ class _Tuner:
         self._plan, self._settings = plan, plan.settings
         self._device = describe(plan.device)
         self._storage, self._pool, self._progress = storage, pool, progress
+        self.studies = dict[TuningTask, optuna.Study]()
 
     def tune(self, task: TuningTask, seconds: float, earlier: Sequence[TaskResult]) -> TaskResult:
         """Return the result of a task, whose winner is written to its file.
@@ -154,11 +165,13 @@ class _Tuner:
         asked = [settings.effort, settings.trials, settings.time_budget]
         if study.user_attrs.get("finished") == asked and self._has_entry(task):
             return TaskResult(task, resumed=True)
+        self.studies[task] = study
         allowed = candidates(task.record.space, task, self._device, baselines.base)
+        study.set_user_attr("candidates", len(allowed))
         trials = self._search(study, task, baselines, allowed, seconds, earlier)
         if len(self._plan.devices) > 1 or settings.storage is not None:
             add_default_times(study, self._pool.compare(task, baselines.base))
-        winner, final_on = self._final(task, baselines, trials, start + seconds)
+        winner, final_on = self._final(study, task, baselines, trials, start + seconds)
         path = None
         if winner.changed or not self._has_entry(task):
             path = self._saved(task, winner, len(trials))
@@ -218,10 +231,15 @@ class _Tuner:
         return found
 
     def _final(
-        self, task: TuningTask, baselines: Baselines, trials: Sequence[Evaluated], end: float
+        self,
+        study: optuna.Study,
+        task: TuningTask,
+        baselines: Baselines,
+        trials: Sequence[Evaluated],
+        end: float,
     ) -> tuple[Winner, str]:
         """Return the winner of a final of the baselines and the fastest others that fit into the
-        time, and the card that measured it.
+        time, and the card that measured it; the study keeps all times.
         """
         budget, space, left = self._settings.budget, task.record.space, end - time.monotonic()
         fastest = ranked(trials)
@@ -238,6 +256,18 @@ class _Tuner:
                 f"a task needs a default that works, but that of {task} failed in the final "
                 f"({_words(outcomes[baselines.untuned])}); no result was saved."
             )
+        known = {baselines.untuned: "default"} | {
+            config: name
+            for config, name in ((baselines.base, "base"), (baselines.incumbent, "in use"))
+            if config != baselines.untuned
+        }
+        final = dict[str, list[float]]()
+        for place, (config, outcome) in enumerate(outcomes.items()):
+            if outcome.times is not None:
+                name = known.get(config, f"number {place + 1 - len(baselines.distinct)}")
+                name += ", the winner" if outcome.times == winner.times else ""
+                final[name] = list(dataclasses.astuple(outcome.times))
+        study.set_user_attr("final", final)
         return winner, timed[0].card
 
     def _saved(self, task: TuningTask, winner: Winner, evaluated: int) -> Path:
@@ -275,23 +305,6 @@ class _Tuner:
         )
         key = task.sign, task.batch, task.n
         return file is not None and any(entry.key == key for entry in file.entries)
-
-
-# What _study_name writes.
-_STUDY_NAME = re.compile(
-    r"(?P<engine>\w+)-(?P<kernel>\w+)-(?P<dtype>\w+)-(?P<sign>\w+)"
-    r"-n(?P<n>\d+)(?:-b(?P<batch>\d+))?-"
-)
-
-
-def task_of_study(name: str) -> TuningTask | None:
-    """Return the task of a study of this name; None: the tuner made no such study."""
-    known = _STUDY_NAME.match(name)
-    if known is None:
-        return None
-    words = known.groupdict()
-    n, batch = int(words.pop("n")), int(words.pop("batch") or 1)
-    return TuningTask(**words, n=n, batch=batch)
 
 
 def _study_name(task: TuningTask, baselines: Baselines, slug: str) -> str:

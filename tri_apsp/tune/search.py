@@ -6,6 +6,7 @@ share them.
 import contextlib
 import math
 import random
+import re
 import time
 import warnings
 from collections import Counter
@@ -23,7 +24,7 @@ from optuna.trial import Trial, TrialState
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune.outcome import CardShare, Evaluated, Outcome
-from tri_apsp.tune.tasks import studies_directory
+from tri_apsp.tune.tasks import TuningTask, studies_directory
 from tri_apsp.tuned.records import Space, Values
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
@@ -326,6 +327,23 @@ def add_default_times(study: optuna.Study, times_ms: Mapping[str, float]) -> Non
     """Store the time of the default on each card, in ms, by which cards are compared."""
     for card, ms in times_ms.items():
         study.set_user_attr(f"{_DEFAULT_ON}{card}", ms)
+
+
+# What a tuning run writes.
+_STUDY_NAME = re.compile(
+    r"(?P<engine>\w+)-(?P<kernel>\w+)-(?P<dtype>\w+)-(?P<sign>\w+)"
+    r"-n(?P<n>\d+)(?:-b(?P<batch>\d+))?-"
+)
+
+
+def task_of_study(name: str) -> TuningTask | None:
+    """Return the task of a study of this name; None: the tuner made no such study."""
+    known = _STUDY_NAME.match(name)
+    if known is None:
+        return None
+    words = known.groupdict()
+    n, batch = int(words.pop("n")), int(words.pop("batch") or 1)
+    return TuningTask(**words, n=n, batch=batch)
 
 
 def cards_of(study: optuna.Study) -> list[CardShare]:
