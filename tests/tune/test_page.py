@@ -20,6 +20,7 @@ from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
 from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.candidates import baselines_of
+from tri_apsp.tune.figures import svg_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.page import read_studies, write_page
 from tri_apsp.tune.run import _study_name
@@ -195,7 +196,9 @@ def test_values_of_a_journal_are_text_on_the_page(tmp_path: Path) -> None:
 def test_figures_that_would_make_a_page_too_large_are_left_out(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tri_apsp.tune.page._MOST_CHARACTERS", 100_000)
-    write_page(read_studies(str(journal)), tmp_path / "searches.html", "A CPU")
+    studies = read_studies(str(journal))
+    size = len(svg_of(next(iter(studies.values()))))
+    monkeypatch.setattr("tri_apsp.tune.page._MOST_CHARACTERS", 3 * size // 2)
+    write_page(studies, tmp_path / "searches.html", "A CPU")
     page = (tmp_path / "searches.html").read_text()
     assert page.count("<svg ") == page.count("Its figure would make this page too large.") == 1
