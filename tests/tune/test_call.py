@@ -1,18 +1,24 @@
 """What one call runs is tuned, and nothing else."""
 
+import itertools
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from command_line import in_this_process
 from tune.synthetic import FASTEST, SyntheticPool
 
 import tri_apsp
 from tri_apsp import tuned
+from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.errors import InputError
 from tri_apsp.tune import call as tuner
 from tri_apsp.tune import tune_for
+from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.run import run_plans
 
 pytestmark = pytest.mark.usefixtures("memory")
@@ -79,11 +85,43 @@ def test_a_call_is_tuned(
     assert found.after.p50_ms > 0
     printed = capsys.readouterr().out
     assert printed.startswith("the call: ")
-    assert "ms before" in printed
+    assert re.search(r" ms before \(.* to .*\), .* ms now \(.* to .*\), .* times as fast", printed)
     assert {path.name for path in found.result.files} == {
         "cpu-product-float32.json",
         "cpu-solve-float32.json",
     }
+
+
+def test_what_stays_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = SyntheticPool(flat=True)
+    monkeypatch.setattr(tuner, "run_plans", partial(run_plans, make_pool=lambda devices: pool))
+    tune_for(lambda: tri_apsp.shortest_paths(torch.ones(50, 50)))
+    assert capsys.readouterr().out.endswith("; the configurations in use stay\n")
+
+
+def test_the_command_takes_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pool = SyntheticPool()
+    monkeypatch.setattr(tuner, "run_plans", partial(run_plans, make_pool=lambda devices: pool))
+    cli = in_this_process(main, capsys)
+    np.save(tmp_path / "w.npy", np.ones((50, 50), np.int32))
+    ends = itertools.permutations(range(150), 2)
+    (tmp_path / "edges.txt").write_text("".join(f"{u} {v} 2\n" for u, v in ends))
+    for name, dtype, n in (("w.npy", "int32", 50), ("edges.txt", "float32", 150)):
+        output = cli("--graph", tmp_path / name, "--device", "cpu")
+        assert output.status == 0
+        assert output.out.startswith("the call: ")
+        assert {(task.dtype, task.n) for task, _ in pool.finals} == {(dtype, n)}
+        pool.finals.clear()
+    found = cli("--graph", tmp_path / "w.npy", "--device", "cpu", "--dtype", "float64", "--json")
+    assert {"before", "after", "results", "pages"} <= found.json.keys()
+    assert {result["dtype"] for result in found.json["results"]} == {"float64"}
+    refused = cli("--graph", tmp_path / "w.npy", "--n", 30)
+    assert (refused.status, refused.out) == (BAD_INPUT, "")
+    assert "--graph must come without --n" in refused.err
 
 
 def test_nothing_to_tune() -> None:

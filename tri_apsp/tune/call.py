@@ -30,29 +30,34 @@ class TunedCall(NamedTuple):
     after: Times
     result: TuningResult
 
+    def times(self) -> dict[str, dict[str, float]]:
+        """Return the times as JSON takes them."""
+        return {name: dataclasses.asdict(getattr(self, name)) for name in ("before", "after")}
+
     def __str__(self) -> str:
-        before, after = self.before.p50_ms, self.after.p50_ms
-        return (
-            f"the call: {before:.3g} ms before, {after:.3g} ms now, "
-            f"{before / after:.2f} times as fast"
+        before, after = self.before, self.after
+        if not any(each.winner and each.winner.changed for each in self.result.results):
+            return f"the call: {before.p50_ms:.3g} ms; the configurations in use stay"
+        times = (
+            f"{each.p50_ms:.3g} ms {when} ({each.p20_ms:.3g} to {each.p80_ms:.3g})"
+            for each, when in ((before, "before"), (after, "now"))
         )
+        return f"the call: {', '.join(times)}, {before.p50_ms / after.p50_ms:.2f} times as fast"
 
 
 def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) -> TunedCall:
     """Tune the kernels of a call; see tri_apsp.tune.tune_for.
 
     Args:
-        settings: with the time for everything together, and where tuned files go.
+        settings: with the time for everything, and where tuned files go.
         shown: whether to show the progress on stderr.
     """
-    end = time.monotonic() + settings.seconds(1)
     with tuned.searching(settings.save_dir or tuned.save_directory()):
-        return _tune_call(call, settings, end, shown=shown)
+        return _tune_call(call, settings, shown=shown)
 
 
-def _tune_call(
-    call: Callable[[], object], settings: Settings, end: float, *, shown: bool
-) -> TunedCall:
+def _tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) -> TunedCall:
+    began = time.monotonic()
     with tuned.lookups() as found:
         call()
     tasks = tasks_of(found)
@@ -63,7 +68,8 @@ def _tune_call(
         )
     device = found[0].torch_device
     before = _times(call, device)
-    left = max(1.0, end - time.monotonic() - _SECONDS)
+    taken = time.monotonic() - began + _SECONDS
+    left = max(1.0, settings.seconds(len(tasks)) - taken)
     plan = TuningPlan(tasks, (device,), dataclasses.replace(settings, time_budget=left))
     result = run_plans([plan], shown=shown)
     return TunedCall(before, _times(call, device), result)

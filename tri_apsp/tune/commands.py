@@ -9,14 +9,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tri_apsp import tuned
+from tri_apsp import prepare, shortest_paths, tuned
 from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
 from tri_apsp.console.output import duration, flat_fields, print_json
 from tri_apsp.device import describe, resolve_all
 from tri_apsp.errors import InputError
+from tri_apsp.graphs import DenseGraph, load_graph
+from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tune.call import TunedCall, tune_call
 from tri_apsp.tune.candidates import baselines_of, beats, candidates
-from tri_apsp.tune.outcome import Outcome
+from tri_apsp.tune.outcome import Outcome, TuningResult
 from tri_apsp.tune.page import read_studies, write_page
 from tri_apsp.tune.progress import print_summary
 from tri_apsp.tune.run import run_plans
@@ -42,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(**{name: getattr(args, name) for name in names})
     if args.page is not None:
         return _page(args, settings)
+    if args.graph is not None:
+        return _tune_graph(args, settings)
     planned = plans(settings)
     # As in a tuning run, this directory decides what is in use, also if no solve searches it.
     with tuned.searching(settings.save_dir or tuned.save_directory()):
@@ -50,13 +55,46 @@ def run(args: argparse.Namespace) -> int:
 
 def _tune(args: argparse.Namespace, planned: Sequence[TuningPlan]) -> int:
     result = run_plans(planned, shown=not args.json, make_pool=Workers)
+    return _report(args, result, sum(len(each.tasks) for each in planned))
+
+
+def _report(
+    args: argparse.Namespace, result: TuningResult, tasks: int, of_call: TunedCall | None = None
+) -> int:
+    """Print a result, and return the exit status."""
+    times = {} if of_call is None else of_call.times()
     if args.json:
-        print_json(result.to_dict())
+        print_json(times | result.to_dict())
     else:
-        print_summary(result, sum(len(each.tasks) for each in planned))
+        if of_call is not None:
+            print(of_call)
+        print_summary(result, tasks)
     if result.interrupted:
         return INTERRUPTED
     return FAILED if any(done.error for done in result.results) else 0
+
+
+def _tune_graph(args: argparse.Namespace, settings: Settings) -> int:
+    """Tune what the distances of all pairs of a file run, print its time before and after, and
+    return the exit status.
+    """
+    given = {"--kernel": args.kernels, "--n": args.n, "--sign": args.signs}
+    given[f"--{args.action}"] = args.action
+    wrong = [name for name, value in given.items() if value]
+    if wrong:
+        raise InputError(
+            f"--graph must come without {wrong[0]}, since the graph decides what is tuned; leave "
+            "one out."
+        )
+    found, device = load_graph(args.graph), resolve_all(settings.device)[0]
+    dtype = DTYPES_BY_NAME[settings.dtypes[0]] if settings.dtypes else None
+    graph: Any
+    if isinstance(found, DenseGraph):
+        graph = found.to_weights(dtype or found.natural_dtype, device)
+    else:
+        graph = prepare(found, dtype=dtype, device=device)
+    tuned_call = tune_call(lambda: shortest_paths(graph), settings, shown=not args.json)
+    return _report(args, tuned_call.result, len(tuned_call.result.results), tuned_call)
 
 
 def _dry_run(args: argparse.Namespace, planned: Sequence[TuningPlan]) -> int:

@@ -96,6 +96,12 @@ def _add_tasks(parser: Parser) -> None:
         help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is "
         "tuned at that size, and batches that do not fit are skipped; default: those of the effort",
     )
+    what.add_argument(
+        "--graph",
+        metavar="FILE",
+        help="tune what the distances of all pairs of this file run, and nothing else, and print "
+        "their time before and after; not with --kernel, --n or --sign",
+    )
     add_options(what, DEVICES, ENGINE)
 
 
