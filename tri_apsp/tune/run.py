@@ -5,7 +5,10 @@ file.
 import dataclasses
 import hashlib
 import json
+import os
+import platform
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -205,13 +208,17 @@ class _Tuner:
         ) -> Outcome | None:
             return self._pool.evaluate(task, space.config(values, base), is_slow, is_late)
 
+        seed = settings.seed
+        if settings.storage is not None:
+            # Else processes that begin together would evaluate the same configurations.
+            seed += zlib.crc32(f"{platform.node()} {os.getpid()}".encode()) >> 1
         search = Search(
             space,
             allowed,
             study=study,
             default=space.values(base),
             anchors=[space.values(config) for config in _anchors(task, baselines, earlier)],
-            seed=settings.seed,
+            seed=seed,
             trials=settings.budget.trials,
             end=time.monotonic() + (1 - _FINAL_SHARE) * seconds,
             on_trial=self._progress.evaluated,

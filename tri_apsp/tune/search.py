@@ -10,7 +10,7 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import UpdateFinishedTrialError
+from optuna.samplers import PartialFixedSampler
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import Trial, TrialState
@@ -90,8 +91,8 @@ class Search:
         order = [] if self._samples else list(candidates)
         random.Random(seed).shuffle(order)
         self._planned = iter([default, *anchors, *order])
-        # Processes that share a study begin with different random configurations.
-        study.sampler = _tpe_sampler(seed + len(study.get_trials(deepcopy=False)))
+        # A search that is resumed continues with other random configurations.
+        self._sampler = _tpe_sampler(seed + len(study.get_trials(deepcopy=False)))
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=_STARTUP)
 
     def run(self, evaluate: Evaluate, parallel: int = 1) -> list[Evaluated]:
@@ -130,7 +131,7 @@ class Search:
             key = self._key(trial.params)
             if trial.number in self._seen:
                 continue
-            if trial.state is TrialState.RUNNING and key in self._open:
+            if trial.state is TrialState.RUNNING:  # also one whose parameters are not all set yet
                 self._elsewhere[key] = trial.number
             if not trial.state.is_finished():
                 continue
@@ -157,25 +158,29 @@ class Search:
             return None
         for values in self._planned:
             if self._key(values) in free:
-                return self._enqueued(values)
+                return self._begun(values)
         if not self._samples:  # what was taken over
-            return self._enqueued(next(iter(free.values())))
-        trial = self._study.ask(self._distributions)
-        self._seen.add(trial.number)
+            return self._begun(next(iter(free.values())))
+        trial = self._begun({})
         if self._key(trial.params) in free:
-            del self._open[self._key(trial.params)]
             return trial
         # Known, or no candidate: TPE learns to propose others.
         self._study.tell(trial, state=TrialState.PRUNED)
-        return self._enqueued(self._nearest(trial.params, free.values()))
+        return self._begun(self._nearest(trial.params, free.values()))
 
     def _free(self) -> dict[tuple[Any, ...], Values]:
         """Return the candidates that neither were proposed here nor run elsewhere."""
         return {key: values for key, values in self._open.items() if key not in self._elsewhere}
 
-    def _enqueued(self, values: Values) -> Trial:
-        self._study.enqueue_trial(values)
-        trial = self._study.ask(self._distributions)  # of several processes, any may get it
+    def _begun(self, values: Values) -> Trial:
+        """Return a trial of `values`; of {}, one that TPE proposes.
+
+        Optuna's queue of enqueued trials is not used: any process may take a trial from it, and in
+        SQLite two may take the same.
+        """
+        with _experimental():
+            self._study.sampler = PartialFixedSampler(dict(values), self._sampler)
+        trial = self._study.ask(self._distributions)
         self._seen.add(trial.number)
         self._open.pop(self._key(trial.params), None)
         return trial
@@ -226,12 +231,18 @@ class Search:
 
 def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
     """Return Optuna's TPE with every setting given in which its versions 4 and 5 differ."""
-    with warnings.catch_warnings():
-        # Version 4 issues one for settings that stayed.
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    with _experimental():  # as version 4 called settings that stayed
         return optuna.samplers.TPESampler(
             seed=seed, n_startup_trials=_STARTUP, multivariate=True, group=False, constant_liar=True
         )
+
+
+@contextlib.contextmanager
+def _experimental() -> Iterator[None]:
+    """Use what Optuna calls experimental, without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        yield
 
 
 def journal_path(slug: str) -> Path:
@@ -313,8 +324,7 @@ def open_study(
     study = optuna.create_study(
         storage=storage, study_name=f"{name}-{newest + 1}", load_if_exists=True
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    with _experimental():
         study.set_metric_names(["ms"])  # as optuna-dashboard names the values
     return study
 
