@@ -123,3 +123,15 @@ def test_a_quick_run(home: Path) -> None:
     used = tri_apsp.shortest_paths(torch.rand(512, 512, device=GPU)).config
     assert used.source == str(result.path)
     assert entry.config.items() <= to_fields(used).items()
+
+
+@pytest.mark.two_gpus
+def test_two_gpus_of_one_model_share_a_search(home: Path) -> None:
+    found = tune(["closure"], [512], device=["cuda:0", "cuda:1"], trials=20, time_budget=200)
+    (result,) = found.results
+    assert (result.error, found.left_out) == ("", {})
+    assert [card.card.partition(":")[2] for card in result.cards] == ["cuda:0", "cuda:1"]
+    assert all(card.measured > 0 for card in result.cards)
+    assert sum(card.measured for card in result.cards) == len(result.trials)
+    assert result.final_on == result.cards[0].card
+    assert 1 <= result.cards_ratio < 1.2

@@ -279,6 +279,30 @@ class TestSharedStudy:
         if trials == 1000:
             assert all(values in replay.calls[-3:] for values in lost)
 
+    def test_nothing_is_taken_over_by_a_search_that_has_enough(self) -> None:
+        study, replay = new_study(), Recorded()
+        replay.search(study, trials=20)
+        left = next(values for values in replay.candidates if values not in replay.calls)
+        study.enqueue_trial(left)
+        study.ask(replay.distributions)
+        assert len(replay.search(study, trials=20)) == len(replay.calls) == 20
+        assert len(study.get_trials(states=(TrialState.RUNNING,))) == 1
+
+    def test_what_another_process_took_over_is_left_to_it(self) -> None:
+        """Else both would fail the trials of each other, and the study would have no outcome."""
+        study, replay = new_study(), Recorded()
+
+        def take_over(count: int) -> None:
+            if count == len(replay.times):
+                (trial,) = study.get_trials(states=(TrialState.RUNNING,))
+                study.tell(trial.number, state=TrialState.FAIL)
+                study.enqueue_trial(trial.params)
+                study.ask(replay.distributions)
+
+        replay._before = take_over
+        assert len(replay.search(study, trials=1000)) == len(replay.times)
+        assert len(study.get_trials(states=(TrialState.RUNNING,))) == 1
+
     def test_a_trial_that_was_taken_over_counts_where_it_ran(self) -> None:
         study = new_study()
 

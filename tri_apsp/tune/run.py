@@ -60,7 +60,7 @@ def run_plans(
         plans: the tasks and devices of each model, with the same settings.
         shown: whether to show the progress on stderr.
         make_pool: factory of the pool that measures on devices of one model; called after all
-            checks of the plans and the files.
+            checks of the plans, the storage and the files.
 
     Raises:
         InputError: the storage or the tuned files cannot be written.
@@ -69,6 +69,10 @@ def run_plans(
     for plan in plans:
         _require_replaceable(plan)
     settings, start = plans[0].settings, time.monotonic()
+    storages = [
+        open_storage(settings.storage or str(journal_path(describe(plan.device).slug)))
+        for plan in plans
+    ]
     waiting = sum(len(plan.tasks) for plan in plans)
     end = start + settings.seconds(waiting)
     results: list[TaskResult] = []
@@ -81,11 +85,10 @@ def run_plans(
             tuned.searching(settings.save_dir or tuned.save_directory()),
             closing(TuningProgress(waiting, shown=shown)) as progress,
         ):
-            for plan in plans:
+            for plan, storage in zip(plans, storages, strict=True):
                 facts, count = describe(plan.device), len(plan.devices)
                 several = f"{count} x " if count > 1 else ""
                 progress.began(f"{several}{device_line(plan.device)}", len(plan.tasks))
-                storage = open_storage(settings.storage or str(journal_path(facts.slug)))
                 with closing(make_pool(plan.devices)) as pool:
                     tuner = _Tuner(plan, storage, pool, progress)
                     studies.append((facts.slug, tuner.studies))

@@ -131,7 +131,8 @@ class Search:
             key = self._key(trial.params)
             if trial.number in self._seen:
                 continue
-            if trial.state is TrialState.RUNNING:  # also one whose parameters are not all set yet
+            is_begun = len(trial.params) < len(self._distributions)  # and sets its parameters
+            if trial.state is TrialState.RUNNING and (is_begun or key in self._open):
                 self._elsewhere[key] = trial.number
             if not trial.state.is_finished():
                 continue
@@ -146,15 +147,19 @@ class Search:
     def _ask(self, running: int) -> Trial | None:
         """Return the next trial; None at the end of the budget or of the candidates."""
         self._update()
-        free = self._free()
         count = len(self._evaluated) + running
-        if not running and (not free or count + len(self._elsewhere) >= self._trials):
+        is_late = count and time.monotonic() >= self._end
+        if count >= self._trials or not self._open or is_late:
+            return None
+        free = self._free()
+        if not free or count + len(self._elsewhere) >= self._trials:
+            if running:
+                return None
             for number in self._elsewhere.values():
                 self._study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
             self._elsewhere.clear()
             free = self._free()
-        count += len(self._elsewhere)
-        if count >= self._trials or not free or (count and time.monotonic() >= self._end):
+        if not free:
             return None
         for values in self._planned:
             if self._key(values) in free:
