@@ -263,6 +263,6 @@ class Study:
             for kernel, n in listed:  # weights are not negative, as in the papers
                 batch = record_of(engine, kernel).batch(n)
                 task = TuningTask(engine, kernel, dtype, "nonnegative", n, batch)
-                base = default_config(engine, task.torch_dtype)
+                base = default_config(engine, task.torch_dtype, platform.device)
                 groups += self.groups_of(task, base, platform.device)
         return groups

@@ -10,13 +10,26 @@ from tri_apsp.configs.types import (
     NvidiaConfig,
     PortableConfig,
 )
+from tri_apsp.configs.validity import closure_bytes
+from tri_apsp.device import Device
+
+# Bytes of shared memory of a program on an H200.
+_H200_SHARED = 227 << 10
 
 
-def default_config(engine: str, dtype: torch.dtype) -> CompleteConfig:
-    """Return the configuration of an engine for weights of `dtype` where nothing was tuned."""
+def default_config(engine: str, dtype: torch.dtype, device: Device | None = None) -> CompleteConfig:
+    """Return the configuration of an engine for weights of `dtype` where nothing was tuned.
+
+    Args:
+        engine: "cpu", "nvidia" or "portable".
+        dtype: of the weights.
+        device: the device that it must fit; None: an H200, on which the defaults were chosen.
+    """
     if engine == "cpu":
         return _cpu_default(dtype)
-    return _portable_default(dtype) if engine == "portable" else _nvidia_default(dtype)
+    if engine == "portable":
+        return _portable_default(dtype)
+    return _nvidia_default(dtype, _H200_SHARED if device is None else device.shared_memory)
 
 
 def _cpu_default(dtype: torch.dtype) -> CpuConfig:
@@ -53,7 +66,7 @@ def _portable_default(dtype: torch.dtype) -> PortableConfig:
     )
 
 
-def _nvidia_default(dtype: torch.dtype) -> NvidiaConfig:
+def _nvidia_default(dtype: torch.dtype, shared_memory: int) -> NvidiaConfig:
     # `product`: the best of 9 to 2700 tiles for large products on an H200. In int16, 64 x 256 takes
     # 99% of the time of 128 x 128. `small_product`: within 5% of the best of hundreds of tiles at n
     # = 512 in float32, int32 and float64; in int32 32 x 64 takes 16 us and 64 x 64 takes 26 us. In
@@ -89,16 +102,21 @@ def _nvidia_default(dtype: torch.dtype) -> NvidiaConfig:
     # with 256 lanes per program, 37 with 128 and 50 with 64, since more values of a row are then
     # written together; with 4 records per iteration they take 30 ms too, but a triangulation of
     # 65 536 points takes 160 instead of 142 ms.
+    # With the shared memory of compute capabilities 8.6, 8.9 and 12.0, a multiprocessor holds two
+    # programs of a closure, or one of 64-bit values. For more, the compiler would leave registers
+    # unused.
+    closure_tile = 64
+    most = max(1, shared_memory // closure_bytes(closure_tile, dtype.itemsize))
     return NvidiaConfig(
         block_size=1024 if wide else 1920,
         cutoff=1024,
         product=tiles,
         small_product=small,
         exponents=GpuTiles(128, 128, 128, num_warps=8, num_stages=6),
-        closure_tile=64,
+        closure_tile=closure_tile,
         closure_warps=8 if wide else 4,
-        closure_programs=1 if wide else 3,
-        batch_programs=2 if wide else 3,
+        closure_programs=min(1 if wide else 3, most),
+        batch_programs=min(2 if wide else 3, most),
         sweep_lanes=1 if wide else 2,
         sweep_warps=4,
         sweep_unroll=8,

@@ -14,7 +14,7 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, Config, default_config, invalid_because, to_fields
-from tri_apsp.device import Device
+from tri_apsp.device import Device, describe
 from tri_apsp.methods import auto
 from tri_apsp.tune.outcome import Outcome, Times, Winner
 from tri_apsp.tune.tasks import TuningTask
@@ -89,7 +89,7 @@ class Baselines:
 
 def baselines_of(task: TuningTask, device: torch.device) -> Baselines:
     """Return the configurations to beat; they use the winners of earlier tasks of the run."""
-    untuned = default_config(task.engine, task.torch_dtype)
+    untuned = default_config(task.engine, task.torch_dtype, describe(device))
     # Given fields are not looked up, so the entry of a solve, which may set fields of other
     # kernels, does not hide the entries of these kernels.
     base = _used(

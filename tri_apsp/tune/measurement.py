@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.device import Device, synchronize
+from tri_apsp.device import Device, describe, synchronize
 from tri_apsp.engines import Engine, MakeEngine, MatrixSpec
 from tri_apsp.gpu.ahead import only_compile
 from tri_apsp.memory import check_memory
@@ -70,7 +70,7 @@ class Measurement:
         flush = 0 if device.type == "cpu" else _FLUSH_BYTES
         self._flush = torch.empty(flush, dtype=torch.uint8, device=device)
         kind = WORKLOADS[task.record.workload]
-        default = default_config(task.engine, task.torch_dtype)
+        default = default_config(task.engine, task.torch_dtype, describe(device))
         self._small = [kind(task, device, n, small=True) for n in small_sizes(task)]
         self._large = kind(task, device, task.n, small=False)
         self._execute(default, self._large)

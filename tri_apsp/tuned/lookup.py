@@ -373,7 +373,7 @@ class _Lookup:
     """
 
     def __init__(self, call: LookupCall, given: Config | None) -> None:
-        self.config = default_config(call.engine, DTYPES_BY_NAME[call.dtype])
+        self.config = default_config(call.engine, DTYPES_BY_NAME[call.dtype], call.device)
         self.used: dict[str, None] = {}
         self.problems: dict[str, str] = {}
         self._call, self._given = call, given
