@@ -38,6 +38,8 @@ class Compiled:
             to.
         instructions: how often each opcode occurs.
         loops: the same for each loop.
+        inner_loops: the same for each loop that contains no other.
+        stack: bytes of local memory per thread, which hold what did not fit the registers.
     """
 
     registers: int
@@ -45,6 +47,8 @@ class Compiled:
     code: list[str]
     instructions: collections.Counter[str]
     loops: list[collections.Counter[str]]
+    inner_loops: list[collections.Counter[str]]
+    stack: int
 
     @property
     def spills(self) -> int:
@@ -98,13 +102,18 @@ class Variant:
         built = triton.compile(
             source, target=GPUTarget("cuda", self.capability, 32), options=options
         )
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(built.asm["cubin"])
-            file.flush()
-            usage = _run("cuobjdump", "--dump-resource-usage", file.name)
-            listing = _run("nvdisasm", "-c", file.name)
-        (registers,) = re.findall(r"REG:(\d+)", usage)
-        return _parse(listing, int(registers), built.metadata.shared)
+        return read(built)
+
+
+def read(built: Any) -> Compiled:
+    """Return what is in the machine code of a kernel that Triton compiled."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(built.asm["cubin"])
+        file.flush()
+        usage = _run("cuobjdump", "--dump-resource-usage", file.name)
+        listing = _run("nvdisasm", "-c", file.name)
+    ((registers, stack),) = re.findall(r"REG:(\d+) STACK:(\d+)", usage)
+    return _parse(listing, int(registers), int(stack), built.metadata.shared)
 
 
 def _run(tool: str, *arguments: str) -> str:
@@ -113,7 +122,7 @@ def _run(tool: str, *arguments: str) -> str:
     ).stdout
 
 
-def _parse(listing: str, registers: int, shared: int) -> Compiled:
+def _parse(listing: str, registers: int, stack: int, shared: int) -> Compiled:
     """Count opcodes in all, and in each loop of more than 16 instructions: what a backward branch
     spans.
     """
@@ -128,9 +137,18 @@ def _parse(listing: str, registers: int, shared: int) -> Compiled:
             code.append(re.sub(r"\s+", " ", instruction[1]))
             instructions.append(re.sub(r"^@!?U?P\w+\s+", "", instruction[1]))
     opcodes = [text.split()[0].split(".")[0] for text in instructions]
-    loops = []
+    spans = []
     for end, text in enumerate(instructions):
         branch = re.match(r"BRA.*`\((\.L_x_\d+)\)", text)
         if branch and labels.get(branch[1], end + 1) <= end - 16:
-            loops.append(collections.Counter(opcodes[labels[branch[1]] : end + 1]))
-    return Compiled(registers, shared, code, collections.Counter(opcodes), loops)
+            spans.append((labels[branch[1]], end + 1))
+    inner = [
+        (begin, end)
+        for begin, end in spans
+        if not any(begin <= a < b <= end and (a, b) != (begin, end) for a, b in spans)
+    ]
+    loops, inner_loops = (
+        [collections.Counter(opcodes[begin:end]) for begin, end in each] for each in (spans, inner)
+    )
+    instructions_of = collections.Counter(opcodes)
+    return Compiled(registers, shared, code, instructions_of, loops, inner_loops, stack)

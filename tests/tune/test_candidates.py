@@ -11,10 +11,11 @@ from tri_apsp.configs import (
     invalid_because,
 )
 from tri_apsp.device import Device, describe
+from tri_apsp.gpu.ahead import GPUS
 from tri_apsp.semirings import dtype_name
-from tri_apsp.tune.candidates import candidates, space_hash, with_method
+from tri_apsp.tune.candidates import candidates, ranked_neighbours, space_hash, with_method
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tuned.records import RECORDS, Parameter, Space
+from tri_apsp.tuned.records import RECORDS, Parameter, Space, Values
 
 CPU = describe(torch.device("cpu"))
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -81,6 +82,37 @@ def test_solves_that_repeat_are_left_out() -> None:
         48,
         128,  # the default
     }
+
+
+@pytest.mark.parametrize("gpu", GPUS.values(), ids=GPUS)
+def test_ranked_neighbours_are_candidates_that_differ_in_one_parameter(gpu: Device) -> None:
+    for (engine, kernel), record in RECORDS.items():
+        if engine == "cpu" or record.is_solve or (kernel == "exponents" and not gpu.has_wgmma):
+            continue
+        n = (record.quick_sizes or record.full_sizes)[0]
+        sign = "nonnegative" if "float32" in record.signed_dtypes else "any"
+        task = TuningTask(engine, kernel, "float32", sign, n, record.batch(n))
+        base = default_config(engine, torch.float32, gpu)
+        ranked, own = ranked_neighbours(task, gpu, base), record.space.values(base)
+        allowed = candidates(record.space, task, gpu, base)
+        assert 3 <= len(ranked) <= 10
+        assert all(values in allowed for values in ranked)
+        assert all(sum(values[name] != own[name] for name in own) == 1 for values in ranked)
+
+
+def test_neighbours_of_a_gpu_between_two_are_those_of_the_one_below() -> None:
+    task = TuningTask("nvidia", "product", "float32", "nonnegative", 4096)
+    base = default_config("nvidia", torch.float32)
+
+    def ranked(*capability: int) -> list[Values]:
+        gpu = dataclasses.replace(H200, capability=capability)
+        return ranked_neighbours(task, gpu, base)
+
+    assert ranked(8, 7) == ranked(8, 6)
+    assert ranked(12, 1) == ranked(12, 0) != ranked(8, 0)
+    assert ranked(7, 5) == ranked_neighbours(task, CPU, base) == []
+    int64 = dataclasses.replace(task, dtype="int64")
+    assert ranked_neighbours(int64, H200, base) == []
 
 
 def test_hashes_tell_spaces_apart() -> None:

@@ -127,6 +127,21 @@ def test_a_winner_of_another_size_is_tried_early() -> None:
     assert used().product in early
 
 
+def test_ranked_neighbours_are_tried_before_random_candidates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool, space = SyntheticPool(), PRODUCT.record.space
+    ranked = [CpuTiles(192, 512, 64), CpuTiles(2048, 128, 768)]
+    monkeypatch.setattr(
+        "tri_apsp.tune.run.ranked_neighbours",
+        lambda task, device, base: [
+            space.values(dataclasses.replace(DEFAULT, product=tiles)) for tiles in ranked
+        ],
+    )
+    run(pool, dataclasses.replace(PRODUCT, n=2048), trials=12)
+    assert [config.product for _, config in pool.screened][:3] == [DEFAULT.product, *ranked]
+
+
 def fails_in_the_final(product: CpuTiles) -> SyntheticPool:
     """Return a pool in which the configurations with these tiles are wrong in the final only."""
     pool = SyntheticPool()

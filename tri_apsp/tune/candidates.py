@@ -8,6 +8,8 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -18,7 +20,7 @@ from tri_apsp.device import Device, describe
 from tri_apsp.methods import auto
 from tri_apsp.tune.outcome import Outcome, Times, Winner
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tuned.records import Space, Values
+from tri_apsp.tuned.records import Choice, Space, Values
 
 C = TypeVar("C", bound=CompleteConfig)
 
@@ -52,6 +54,30 @@ def candidates(
         if kept and invalid_because(config, device) is None:
             found.append(values)
     return found
+
+
+RANKED_PATH = Path(__file__).with_name("ranked.json")
+"""By compute capability and kernel, the neighbours of the default that promise most, each by the
+parameter in which it differs: tests/kernels/neighbourhood.py compiles them and writes this file.
+"""
+
+
+def ranked_neighbours(task: TuningTask, device: Device, base: CompleteConfig) -> list[Values]:
+    """Return the neighbours of the default that promise most, the best first; none for a task, or a
+    compute capability below all, that nothing was compiled for.
+    """
+    listed = _ranked()
+    known = [each for each in listed if device.capability and each <= device.capability]
+    found = listed[max(known)] if known else {}
+    own = task.record.space.values(base)
+    steps = found.get(f"{task.engine} {task.kernel} {task.dtype}", [])
+    return [own | {name: value} for name, value in steps]
+
+
+@cache
+def _ranked() -> dict[tuple[int, int], dict[str, list[tuple[str, Choice]]]]:
+    listed = json.loads(RANKED_PATH.read_text(encoding="utf-8"))
+    return {(int(key[:-2]), int(key[-1])): found for key, found in listed.items()}
 
 
 def with_method(config: C, n: int) -> C:

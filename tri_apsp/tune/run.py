@@ -22,7 +22,14 @@ from tri_apsp.configs import CompleteConfig, from_fields, to_fields
 from tri_apsp.console.machine import device_line
 from tri_apsp.device import describe
 from tri_apsp.errors import ApspError, EngineError, InputError
-from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose_winner, space_hash
+from tri_apsp.tune.candidates import (
+    Baselines,
+    baselines_of,
+    candidates,
+    choose_winner,
+    ranked_neighbours,
+    space_hash,
+)
 from tri_apsp.tune.measurement import protocol_of
 from tri_apsp.tune.outcome import Evaluated, Outcome, TaskResult, TuningResult, Winner, ranked
 from tri_apsp.tune.page import page_of_run
@@ -220,7 +227,10 @@ class _Tuner:
             allowed,
             study=study,
             default=space.values(base),
-            anchors=[space.values(config) for config in _anchors(task, baselines, earlier)],
+            anchors=[
+                *(space.values(config) for config in _anchors(task, baselines, earlier)),
+                *ranked_neighbours(task, self._device, base),
+            ],
             seed=seed,
             trials=settings.budget.trials,
             end=time.monotonic() + (1 - _FINAL_SHARE) * seconds,
