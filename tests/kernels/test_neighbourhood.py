@@ -20,7 +20,7 @@ def test_no_default_spills_or_is_too_large(gpu: str) -> None:
     rows = compiled_apart(gpu, "--defaults", "--dtypes", "float32", "float64")
     assert len(rows) == 16 + (gpu == "sm_90")  # products by exponents run on that alone
     assert [row for row in rows if not row.runs or row.spills] == []
-    assert min(row.warps for row in rows) >= 8
+    assert min(row.warps for row in rows) >= 4
 
 
 def code(registers: int, shared: int) -> Compiled:
