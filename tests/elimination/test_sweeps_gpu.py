@@ -302,7 +302,7 @@ def test_the_example_of_the_kernel_is_what_the_host_makes() -> None:
     # The records, and the walk of the lane of vertex 3.
     config = dataclasses.replace(default_config("nvidia", graph.dtype), sweep_unroll=4)
     sweeps = GpuSweeps(elimination, torch.device("cpu"), in_shared_memory=False, config=config)
-    schedule, records = sweeps._records((), True)
+    schedule, records = sweeps._records((), True, 4)
     weights = records.view(graph.dtype)[:, 1:3].tolist()
     distances, path = expected_rows(graph)[3], (2, 4, 3)
     slots, x = [INF] * schedule.slots, INF

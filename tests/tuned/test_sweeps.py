@@ -4,6 +4,7 @@ that they launch by it.
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -62,6 +63,10 @@ class TestLookup:
             assert found() == (2, 4, 4)
 
 
+def shape_of(sweeps: GpuSweeps, lanes: int) -> Any:
+    return sweeps._shape(lanes, sweeps._config())
+
+
 class TestPrograms:
     """A program is (lanes of a thread, warps)."""
 
@@ -69,10 +74,10 @@ class TestPrograms:
         self, gpu: Device, roads: Callable[[torch.dtype], Elimination]
     ) -> None:
         sweeps = GpuSweeps(roads(torch.float32), META)
-        shapes = [sweeps._shape(lanes) for lanes in (600, 256, 255, 100, 63, 1)]
+        shapes = [shape_of(sweeps, lanes) for lanes in (600, 256, 255, 100, 63, 1)]
         assert shapes == [(2, 4), (2, 4), (2, 2), (2, 1), (1, 1), (1, 1)]
         sweeps = GpuSweeps(roads(torch.int64), META)
-        assert [sweeps._shape(lanes) for lanes in (600, 127, 1)] == [(1, 4), (1, 2), (1, 1)]
+        assert [shape_of(sweeps, lanes) for lanes in (600, 127, 1)] == [(1, 4), (1, 2), (1, 1)]
 
     def test_programs_fit_the_shared_memory(
         self,
@@ -81,12 +86,12 @@ class TestPrograms:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         sweeps = GpuSweeps(roads(torch.float32), META)
-        sizes = [sweeps._shared_bytes(sweeps._shape(lanes)) for lanes in (256, 128, 64, 32)]
+        sizes = [sweeps._shared_bytes(shape_of(sweeps, lanes)) for lanes in (256, 128, 64, 32)]
         assert sizes == sorted(sizes, reverse=True)
         for size, shape in [*zip(sizes, [(2, 4), (2, 2), (2, 1), (1, 1)], strict=True), (0, None)]:
             small = dataclasses.replace(GPU, shared_memory=size)
             monkeypatch.setattr(device, "_describe", lambda *_, small=small: small)
-            assert sweeps._shape(600) == shape
+            assert shape_of(sweeps, 600) == shape
 
     def test_programs_and_schedules_are_those_of_the_tuned_file(
         self,
@@ -95,11 +100,12 @@ class TestPrograms:
         made: Callable[..., TunedFile],
         roads: Callable[[torch.dtype], Elimination],
     ) -> None:
-        tuned.save(made(entry(600, "sweep"), kernel="sweep"))
         sweeps = GpuSweeps(roads(torch.float32), META)
-        assert [sweeps._shape(lanes) for lanes in (600, 64, 63)] == [(1, 2), (1, 2), (1, 1)]
-        schedule, _ = sweeps._records((), from_source=True)
+        assert shape_of(sweeps, 600) == (2, 4)
+        tuned.save(made(entry(600, "sweep"), kernel="sweep"))  # which a graph follows
+        assert [shape_of(sweeps, lanes) for lanes in (600, 64, 63)] == [(1, 2), (1, 2), (1, 1)]
+        schedule, _ = sweeps._records((), True, sweeps._config().sweep_unroll)
         assert schedule.edges.shape[1] % 16 == 0
         given = dataclasses.replace(DEFAULT, sweep_warps=1)
-        assert GpuSweeps(roads(torch.float32), META, config=given)._shape(600) == (2, 1)
-        assert GpuSweeps(roads(torch.int32), META)._shape(600) == (2, 4)  # no file of int32
+        assert shape_of(GpuSweeps(roads(torch.float32), META, config=given), 600) == (2, 1)
+        assert shape_of(GpuSweeps(roads(torch.int32), META), 600) == (2, 4)  # no file of int32
