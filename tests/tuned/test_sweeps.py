@@ -86,12 +86,13 @@ class TestPrograms:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         sweeps = GpuSweeps(roads(torch.float32), META)
-        sizes = [sweeps._shared_bytes(shape_of(sweeps, lanes)) for lanes in (256, 128, 64, 32)]
+        config = sweeps._config()
+        sizes = [sweeps._shared_bytes(sweeps._shape(lanes, config)) for lanes in (256, 128, 64, 32)]
         assert sizes == sorted(sizes, reverse=True)
         for size, shape in [*zip(sizes, [(2, 4), (2, 2), (2, 1), (1, 1)], strict=True), (0, None)]:
             small = dataclasses.replace(GPU, shared_memory=size)
             monkeypatch.setattr(device, "_describe", lambda *_, small=small: small)
-            assert shape_of(sweeps, 600) == shape
+            assert sweeps._shape(600, config) == shape
 
     def test_programs_and_schedules_are_those_of_the_tuned_file(
         self,
