@@ -10,12 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState
 
 from tri_apsp.console.output import duration
 from tri_apsp.errors import InputError
 from tri_apsp.messages import file_errors, remedy_of_extra
-from tri_apsp.tune.figures import svg_of
+from tri_apsp.tune.figures import svg_of, timed_trials
 from tri_apsp.tune.search import cards_of, open_storage, task_of_study
 from tri_apsp.tune.tasks import TuningTask, studies_directory
 
@@ -64,7 +63,7 @@ def read_studies(where: str) -> dict[TuningTask, optuna.Study]:
     for name in optuna.get_all_study_names(storage):  # the oldest first
         task = task_of_study(name)
         study = optuna.load_study(study_name=name, storage=storage)
-        if task is not None and _timed(study):
+        if task is not None and timed_trials(study):
             found[task] = study
     return found
 
@@ -73,7 +72,7 @@ def page_of_run(studies: Mapping[TuningTask, optuna.Study], slug: str) -> Path |
     """Write the page of the studies of a run beside the journals, and return its path; None if
     matplotlib is missing, nothing was timed, or the page cannot be written.
     """
-    timed = {task: study for task, study in studies.items() if _timed(study)}
+    timed = {task: study for task, study in studies.items() if timed_trials(study)}
     path = studies_directory() / f"{slug}.html"
     with suppress(InputError):
         if timed:
@@ -98,7 +97,7 @@ def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: s
         title = escape(str(task))
         contents.append(f'<li><a href="#task-{index}">{title}</a></li>')
         sections += [f'<h2 id="task-{index}">{title}</h2>', _result(study), _cards(study)]
-        figure = svg_of(study) if left > 0 and len(_timed(study)) > 1 else ""
+        figure = svg_of(study) if left > 0 and len(timed_trials(study)) > 1 else ""
         left -= len(figure)
         sections.append(figure if left > 0 else "<p>Its figure would make this page too large.</p>")
     page = _PAGE.format(
@@ -111,13 +110,9 @@ def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: s
         path.write_text(page, encoding="utf-8")
 
 
-def _timed(study: optuna.Study) -> list[FrozenTrial]:
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-
-
 def _result(study: optuna.Study) -> str:
     """Return what was measured, and the default beside the best."""
-    trials, timed = study.get_trials(deepcopy=False), _timed(study)
+    trials, timed = study.get_trials(deepcopy=False), timed_trials(study)
     measured = [trial for trial in trials if "outcome" in trial.user_attrs]
     failed = sum(trial.user_attrs["outcome"]["kind"] != "correct" for trial in measured)
     best, default = study.best_trial, trials[0]
