@@ -279,6 +279,16 @@ class TestSharedStudy:
         if trials == 1000:
             assert all(values in replay.calls[-3:] for values in lost)
 
+    def test_a_process_that_was_killed_after_it_measured_has_evaluated(self) -> None:
+        study, replay = new_study(), Recorded()
+        lost = next(values for values in replay.candidates if values != replay.default)
+        study.enqueue_trial(lost)
+        trial = study.ask(replay.distributions)
+        trial.set_user_attr("outcome", Outcome(OutcomeKind.timeout).to_dict())
+        assert len(replay.search(study, trials=20)) == 20
+        assert lost not in replay.calls
+        assert not study.get_trials(states=(TrialState.RUNNING,))
+
     def test_nothing_is_taken_over_by_a_search_that_has_enough(self) -> None:
         study, replay = new_study(), Recorded()
         replay.search(study, trials=20)

@@ -157,8 +157,8 @@ class Search:
                 return None
             for number in self._elsewhere.values():
                 self._study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
-            self._elsewhere.clear()
-            free = self._free()
+            if self._elsewhere:
+                return self._ask(running)  # one that was killed after it measured counts now
         if not free:
             return None
         for values in self._planned:
