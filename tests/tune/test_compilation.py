@@ -65,10 +65,14 @@ def test_what_does_not_compile_or_is_late_is_not_measured(
     small = with_tiles(block_m=32, block_n=32, num_warps=1)
     with closing(Workers([torch.device("cuda", 0)], faulty.prepare_wrong)) as workers:
         assert workers.parallel == 1 + 2
+        # The first is compiled where it is measured.
+        assert workers.evaluate(task, small, is_late=lambda: True) is None
+        assert not list(tmp_path.rglob("*.cubin"))
         refused = workers.evaluate(task, with_tiles(block_k=2))
         assert refused.kind is OutcomeKind.compile_error
         assert workers.evaluate(task, small, is_late=lambda: True) is None
         compiled = len(list(tmp_path.rglob("_product_kernel.cubin")))
+        assert compiled == 1
         with pytest.raises(EngineError):
             workers.final(task, [small], rounds=1)
     # A final also measures a size with other launch conditions, for which compilers compile first.

@@ -4,6 +4,7 @@ them. A configuration that crashes or hangs does not keep the next from being me
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
@@ -254,6 +256,7 @@ class Workers:
         for compiler in self._compilers:
             self._idle.put(compiler)
         self.parallel = cards + count
+        self._numbers = defaultdict[TuningTask, Iterator[int]](itertools.count)
 
     def evaluate(
         self,
@@ -270,9 +273,12 @@ class Workers:
             is_slow: called with the time of the first run; returns whether that is the only one.
             is_late: returns whether there is no time left to measure; the outcome is None then.
         """
-        compiled = self._compile(task, config, odd=False)
-        if compiled.kind is not OutcomeKind.correct:
-            return compiled
+        # A card begins a task by compiling the default for itself, so that its first configuration,
+        # often the default, does not wait for a compiler too.
+        if next(self._numbers[task]) >= len(self._cards):
+            compiled = self._compile(task, config, odd=False)
+            if compiled.kind is not OutcomeKind.correct:
+                return compiled
         while True:
             card, is_kept = self._free.get(), True
             try:
