@@ -18,11 +18,13 @@ from tune.synthetic import correct
 
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
+from tri_apsp.errors import ApspWarning
+from tri_apsp.tune import page as page_module
 from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.figures import svg_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
-from tri_apsp.tune.page import read_studies, write_page
+from tri_apsp.tune.page import page_of_run, read_studies, write_page
 from tri_apsp.tune.run import _study_name
 from tri_apsp.tune.search import (
     Search,
@@ -32,7 +34,7 @@ from tri_apsp.tune.search import (
     open_study,
     task_of_study,
 )
-from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.tasks import TuningTask, studies_directory
 from tri_apsp.tuned.records import record_of
 
 SPACE = record_of("cpu", "product").space
@@ -159,6 +161,19 @@ def test_the_remedy_for_matplotlib_is_named(
     assert output.status == BAD_INPUT
     remedy = 'run pip install -c constraints.txt ".[plots]"'
     assert f"searches.html needs matplotlib, but it is not installed; {remedy}" in output.err
+
+
+def test_a_run_ends_well_where_no_page_can_be_drawn(
+    home: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(study: optuna.Study) -> str:
+        raise RuntimeError("no font")
+
+    studies = read_studies(str(journal))
+    assert page_of_run(studies, "some-cpu") == studies_directory() / "some-cpu.html"
+    monkeypatch.setattr(page_module, "svg_of", fail)
+    with pytest.warns(ApspWarning, match=r"the page of this run could not be written: no font"):
+        assert page_of_run(studies, "some-cpu") is None
 
 
 def test_the_page_says_what_each_card_measured(tmp_path: Path) -> None:

@@ -84,18 +84,23 @@ def _importances(study: optuna.Study) -> dict[str, float]:
         return optuna.importance.get_param_importances(study, evaluator=evaluator)
 
 
-def _funnel(axes: Axes, study: optuna.Study) -> None:
+def steps_of(study: optuna.Study) -> dict[str, int]:
+    """Return how many configurations remained after each step, by its name."""
     trials = study.get_trials(deepcopy=False)
     measured = [trial for trial in trials if "outcome" in trial.user_attrs]
     right = [trial for trial in measured if trial.user_attrs["outcome"]["kind"] == "correct"]
     final = study.user_attrs.get("final", {})
-    steps = {
+    return {
         "candidates": study.user_attrs.get("candidates", len(measured)),
         "measured": len(measured),
         "right": len(right),
         "timed in full": len(timed_trials(study)),
         "in the final": len(final),
     }
+
+
+def _funnel(axes: Axes, study: optuna.Study) -> None:
+    steps = steps_of(study)
     counts = [max(1, count) for count in steps.values()]
     axes.barh(range(len(steps)), counts, color=_BLUE)
     for place, count in enumerate(steps.values()):

@@ -4,7 +4,6 @@ figure of both. It asks no network for anything.
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,9 +11,9 @@ from pathlib import Path
 import optuna
 
 from tri_apsp.console.output import duration
-from tri_apsp.errors import InputError
-from tri_apsp.messages import file_errors, remedy_of_extra
-from tri_apsp.tune.figures import svg_of, timed_trials
+from tri_apsp.errors import ApspWarning, InputError
+from tri_apsp.messages import file_errors, remedy_of_extra, warn_caller
+from tri_apsp.tune.figures import steps_of, svg_of, timed_trials
 from tri_apsp.tune.search import cards_of, open_storage, task_of_study
 from tri_apsp.tune.tasks import TuningTask, studies_directory
 
@@ -70,15 +69,18 @@ def read_studies(where: str) -> dict[TuningTask, optuna.Study]:
 
 def page_of_run(studies: Mapping[TuningTask, optuna.Study], slug: str) -> Path | None:
     """Write the page of the studies of a run beside the journals, and return its path; None if
-    matplotlib is missing, nothing was timed, or the page cannot be written.
+    matplotlib is missing or nothing was timed, or, with a warning, if there is no page.
     """
     timed = {task: study for task, study in studies.items() if timed_trials(study)}
+    if not timed or find_spec("matplotlib") is None:
+        return None
     path = studies_directory() / f"{slug}.html"
-    with suppress(InputError):
-        if timed:
-            write_page(timed, path, slug)
-            return path
-    return None
+    try:
+        write_page(timed, path, slug)
+    except Exception as error:  # of matplotlib too: the results of hours are printed after this
+        warn_caller(f"the page of this run could not be written: {error}", ApspWarning)
+        return None
+    return path
 
 
 def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: str) -> None:
@@ -112,10 +114,8 @@ def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: s
 
 def _result(study: optuna.Study) -> str:
     """Return what was measured, and the default beside the best."""
-    trials, timed = study.get_trials(deepcopy=False), timed_trials(study)
-    measured = [trial for trial in trials if "outcome" in trial.user_attrs]
-    failed = sum(trial.user_attrs["outcome"]["kind"] != "correct" for trial in measured)
-    best, default = study.best_trial, trials[0]
+    best, default = study.best_trial, study.get_trials(deepcopy=False)[0]
+    _, measured, right, timed, _ = steps_of(study).values()
     rows = [(name, default.params.get(name), best.params[name]) for name in best.params]
     cells = "\n".join(
         f"<tr{'' if ours == theirs else ' class=changed'}>"
@@ -123,8 +123,8 @@ def _result(study: optuna.Study) -> str:
         for name, theirs, ours in [("time", _time(default.value), _time(best.value)), *rows]
     )
     return (
-        f"<p>{len(measured)} configurations: {len(timed)} timed, "
-        f"{len(measured) - len(timed) - failed} pruned as slow, {failed} failed.</p>\n"
+        f"<p>{measured} configurations: {timed} timed, {right - timed} pruned as slow, "
+        f"{measured - right} failed.</p>\n"
         f"<table>\n<tr><th></th><th>default</th><th>best</th></tr>\n{cells}\n</table>"
     )
 
