@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import UpdateFinishedTrialError
@@ -30,6 +31,9 @@ from tri_apsp.tuned.records import Space, Values
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
 """Evaluates values; the other arguments are those of Workers.evaluate."""
+
+Key = tuple[Any, ...]
+"""The values of a candidate, in the order of the parameters."""
 
 # Random candidates before TPE has something to model, and trials before slow ones are pruned.
 _STARTUP = 10
@@ -81,12 +85,13 @@ class Search:
         }
         # The candidates that were not proposed yet.
         self._open = {self._key(values): values for values in (default, *candidates)}
+        self._places = {key: self._place(values) for key, values in self._open.items()}
         self._evaluated: list[Evaluated] = []
         self._samples = len(self._open) > trials
         # The numbers of the trials that need no further look, and of those that other processes
         # run.
         self._seen = set[int]()
-        self._elsewhere = dict[tuple[Any, ...], int]()
+        self._elsewhere = dict[Key, int]()
         self._update(retry=True)
         order = [] if self._samples else list(candidates)
         random.Random(seed).shuffle(order)
@@ -128,9 +133,9 @@ class Search:
         """
         self._elsewhere.clear()
         for trial in self._study.get_trials(deepcopy=False):
-            key = self._key(trial.params)
             if trial.number in self._seen:
                 continue
+            key = self._key(trial.params)
             is_begun = len(trial.params) < len(self._distributions)  # and sets its parameters
             if trial.state is TrialState.RUNNING and (is_begun or key in self._open):
                 self._elsewhere[key] = trial.number
@@ -171,9 +176,9 @@ class Search:
             return trial
         # Known, or no candidate: TPE learns to propose others.
         self._study.tell(trial, state=TrialState.PRUNED)
-        return self._begun(self._nearest(trial.params, free.values()))
+        return self._begun(self._nearest(trial.params, free))
 
-    def _free(self) -> dict[tuple[Any, ...], Values]:
+    def _free(self) -> dict[Key, Values]:
         """Return the candidates that neither were proposed here nor run elsewhere."""
         return {key: values for key, values in self._open.items() if key not in self._elsewhere}
 
@@ -216,21 +221,21 @@ class Search:
     def _is_late(self, trial: Trial) -> Callable[[], bool]:
         return lambda: trial.params != self._default and time.monotonic() >= self._end
 
-    def _nearest(self, values: Mapping[str, Any], free: Iterable[Values]) -> Values:
+    def _nearest(self, values: Values, free: Mapping[Key, Values]) -> Values:
         """Return the candidate whose values are the fewest steps from `values`, in parts of the
         range of each parameter.
         """
+        places = np.array([self._places[key] for key in free])
+        steps = np.abs(places - self._place(values)).sum(axis=1)
+        return [*free.values()][int(steps.argmin())]
 
-        def distance(candidate: Values) -> float:
-            return sum(
-                abs(p.choices.index(candidate[p.name]) - p.choices.index(values[p.name]))
-                / max(1, len(p.choices) - 1)
-                for p in self._space.parameters
-            )
+    def _place(self, values: Values) -> list[float]:
+        return [
+            p.choices.index(values[p.name]) / max(1, len(p.choices) - 1)
+            for p in self._space.parameters
+        ]
 
-        return min(free, key=distance)
-
-    def _key(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _key(self, values: Mapping[str, Any]) -> Key:
         return tuple(values.get(parameter.name) for parameter in self._space.parameters)
 
 
