@@ -38,6 +38,12 @@ def test_readme_is_one_page():
     assert len(README.split()) <= 900
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "how-to").glob("*.md")), ids=lambda page: page.stem)
+def test_a_how_to_page_has_at_most_1000_words_beside_its_code(page):
+    prose = re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"))
+    assert len(re.findall(r"\S*\w\S*", prose)) <= 1000
+
+
 @pytest.mark.parametrize("page", LISTED)
 def test_a_page_names_all_that_a_user_may_choose(page):
     text = (DOCS / page).read_text(encoding="utf-8")
