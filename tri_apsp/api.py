@@ -518,7 +518,7 @@ def shortest_paths(
 ) -> Result:
     """Compute the distances `D = W*`: D[i, j] is the weight of the lightest path from i to j.
 
-    docs/reference/solving.md has each option in detail.
+    The page "Solving" of the reference has each option in detail.
 
     Args:
         graph: one of
@@ -588,8 +588,8 @@ def shortest_paths(
         the longest path.
 
     Source:
-        Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU, 2008; others are in
-        docs/reference/solving.md.
+        Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU, 2008; others are
+        on the page "Solving" of the reference.
 
     Examples:
         >>> import torch

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -53,6 +54,14 @@ def test_a_wheel_holds_the_package_and_the_tuned_files(wheel):
     tuned = {f"tri_apsp/_tuned/{path.relative_to(ROOT / 'tuning').as_posix()}" for path in files}
     assert {name for name in found if "/_tuned/" in name} == tuned
     assert not [name for name in found if "test" in name or name.endswith((".pyc", ".nbc", ".nbi"))]
+
+
+def test_a_package_index_shows_readme_without_links_that_lead_nowhere(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode()
+    assert "\n# tri_apsp\n" in text
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
 
 
 def test_a_wheel_built_from_the_source_archive_is_the_same(wheel, tmp_path):

@@ -12,7 +12,7 @@ size.
     tuned.save(file)            write one, merged with what is there
     tuned.reload()              read all files again
 
-`python -m tri_apsp.tune` writes the files; their schema is in docs/reference/tuned-files.md.
+`python -m tri_apsp.tune` writes the files; the reference has their schema.
 """
 
 from tri_apsp.tuned.hashes import kernel_hash

@@ -1,4 +1,4 @@
-"""The schema of a tuned file; docs/reference/tuned-files.md describes it. Imported only to read or
+"""The schema of a tuned file. Imported only to read or
 write a file: pydantic loads slowly.
 """
 

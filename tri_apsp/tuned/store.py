@@ -246,7 +246,7 @@ def load(path: Path | str) -> TunedFile:
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
         more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
         raise InputError(
-            f"tuned file {path} must follow docs/reference/tuned-files.md, but breaks its schema "
+            f"tuned file {path} must be one that this version can read, but breaks its schema "
             f"({location}: {message}{more}); {_REMEDY}."
         ) from None
 
