@@ -207,3 +207,37 @@ def test_random_damages_of_sparse_tensors(layout):
         wrapped = torch.tensor([0, 2**63 - 1, -2, 1]), torch.zeros(1, dtype=int), torch.ones(1)
         with pytest.raises(InputError, match="must rise from 0 to the number of entries, 1"):
             sparse_graph(make[layout](*wrapped, (3, 3), check_invariants=False))
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_edges_come_change_and_close(is_known):
+    """Some of each kind at a time, on graphs whose lists by destination are known, and not."""
+    n, random = 12, np.random.default_rng(0)
+    starts, ends = np.divmod(np.arange(1, n * n, 5), n)
+    starts, ends = starts[starts != ends], ends[starts != ends]
+    lengths = random.random(len(starts))
+    graph = sparse_graph(EdgeList(n, starts, ends, lengths), dtype=torch.float64)
+    weights = dict(zip(zip(starts, ends, strict=True), lengths, strict=True))
+    rows = dict(zip(weights, range(len(weights)), strict=True))
+    for _ in range(60):
+        if is_known:
+            graph.by_destination.arrays()
+        pairs = random.choice(n * n, size=random.integers(1, 20), replace=False)
+        pairs = [(u, v) for u, v in zip(*np.divmod(pairs, n), strict=True) if u != v]
+        values = np.where(random.random(len(pairs)) < 0.4, np.inf, random.random(len(pairs)))
+        ends = torch.tensor(pairs).reshape(-1, 2).unbind(1)
+        before = graph.by_source.weights.clone()
+        changed = graph.with_edges(*ends, torch.from_numpy(values))
+        assert torch.equal(graph.by_source.weights, before)
+        weights |= dict(zip(pairs, values, strict=True))
+        weights = {pair: value for pair, value in sorted(weights.items()) if value < np.inf}
+        graph, lists = changed, changed.by_source
+        found = [*zip(lists.owners().tolist(), lists.vertices.tolist(), strict=True)]
+        assert found == [*weights]
+        assert lists.weights.tolist() == [*weights.values()]
+        rows = {pair: rows.get(pair, -1) for pair in weights}
+        assert lists.rows.tolist() == [*rows.values()]
+        into = changed.by_destination
+        found = [*zip(into.vertices.tolist(), into.owners().tolist(), strict=True)]
+        assert found == sorted(weights, key=lambda pair: pair[::-1])
+        assert into.weights.tolist() == [weights[pair] for pair in found]

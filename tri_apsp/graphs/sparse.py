@@ -119,16 +119,20 @@ class EdgeLists:
         """Return the place of the edge between owners[i] and vertices[i] for each i, of int64; -1
         where there is none. Few of them may be on the CPU, whatever the device of the lists.
         """
+        return self.places_of(owners, vertices).clamp(min=-1)
+
+    def places_of(self, owners: torch.Tensor, vertices: torch.Tensor) -> torch.Tensor:
+        """As numbers_of, but -1 - p for an edge that is not there and belongs before place p."""
         n = max(1, len(self.offsets) - 1)
         device = self.offsets.device
         if owners.is_cpu and 64 * len(owners) < n:
             offsets, targets = self._on_host
-            places = np.full(len(owners), -1)
+            places = np.empty(len(owners), np.int64)
             pairs = zip(owners.tolist(), vertices.tolist(), strict=True)
             for i, (owner, vertex) in enumerate(pairs):
                 first, end = offsets[owner], offsets[owner + 1]
                 at = first + np.searchsorted(targets[first:end], vertex)
-                places[i] = at if at < end and targets[at] == vertex else -1
+                places[i] = at if at < end and targets[at] == vertex else -1 - at
             return torch.from_numpy(places)
         given = owners.to(device), vertices.to(device)
         wanted, keys = (
@@ -136,7 +140,7 @@ class EdgeLists:
         )
         place = torch.searchsorted(keys, wanted)
         found = torch.cat((keys, keys.new_full((1,), -1)))[place] == wanted
-        return place.masked_fill_(~found, -1).to(owners.device)
+        return torch.where(found, place, -1 - place).to(owners.device)
 
     def with_weights(self, weights: torch.Tensor) -> EdgeLists:
         """Return the same edges with other weights."""
@@ -161,6 +165,26 @@ class EdgeLists:
             offsets, vertices = self._on_host
             fewer = offsets - np.searchsorted(places.numpy(), offsets)
             changed.__dict__["_on_host"] = fewer, np.delete(vertices, places.numpy())
+        return changed
+
+    def with_new(
+        self,
+        places: torch.Tensor,
+        owners: torch.Tensor,
+        vertices: torch.Tensor,
+        weights: torch.Tensor,
+    ) -> EdgeLists:
+        """Return the lists with further edges, each before a place of the old ones and in their
+        order; all on the CPU, where the lists are made.
+        """
+        (offsets, known), at = self._on_host, places.numpy()
+        offsets = offsets + np.searchsorted(owners.numpy(), np.arange(len(offsets)))
+        known = np.insert(known, at, vertices.numpy())
+        values = np.insert(self.weights.cpu().numpy(), at, weights.numpy())
+        made = [x.to(self.offsets.device) for x in _of_arrays((offsets, known, values))]
+        rows = None if self.rows is None else torch.from_numpy(np.insert(self.rows.numpy(), at, -1))
+        changed = EdgeLists(made[0], made[1], made[2], rows)
+        changed.__dict__["_on_host"] = offsets, known
         return changed
 
     def owners(self) -> torch.Tensor:
@@ -371,32 +395,43 @@ class SparseGraph:
             in_place: use the memory of this graph, if no edge is new or closed.
         """
         lists, is_open = self.by_source, weights < no_edge(self.dtype)
-        places = lists.numbers_of(tails, heads)
+        places = lists.places_of(tails, heads)
         is_known = places >= 0
-        if bool((is_open & is_known).all()):
+        changed, kept = self, is_open & is_known
+        if bool(kept.any()):
+            in_place = in_place and bool(kept.all())
             values = lists.weights if in_place else lists.weights.clone()
-            values[places.to(self.device)] = weights.to(self.device)
-            return self._same_edges(replace(self, by_source=lists.with_weights(values)))
-        if not bool(is_open.any()):
-            return self._without(places[is_known], tails[is_known], heads[is_known])
-        tails, heads, weights = (x.to(self.device) for x in (tails, heads, weights))
-        kept = torch.ones(self.edges, dtype=torch.bool, device=self.device)
-        kept[places[is_known]] = False
-        sources = torch.cat((lists.owners()[kept], tails))
-        targets = torch.cat((lists.vertices[kept].long(), heads))
-        rows = lists.rows
-        if rows is not None:
-            known = torch.cat((rows, rows.new_full((1,), -1)))[places]
-            rows = torch.cat((rows[kept.cpu()], known))
-        values = torch.cat((lists.weights[kept], weights))
-        changed = canonical(self.n, sources, targets, values, rows)
-        return replace(self, by_source=changed.by_source)
+            values[places[kept].to(self.device)] = weights[kept].to(self.device)
+            changed = self._same_edges(replace(self, by_source=lists.with_weights(values)))
+        new = is_open & ~is_known
+        if bool(new.any()):
+            changed = changed._with_new(tails[new], heads[new], weights[new])
+        closed = is_known & ~is_open
+        if bool(closed.any()):
+            changed = changed._without(tails[closed], heads[closed])
+        return changed
 
-    def _without(
-        self, places: torch.Tensor, tails: torch.Tensor, heads: torch.Tensor
+    def _with_new(
+        self, tails: torch.Tensor, heads: torch.Tensor, weights: torch.Tensor
     ) -> SparseGraph:
-        """Return the graph without some edges, with their places."""
-        removed = places.sort().values
+        """Return the graph with edges that it does not have."""
+        order = (tails * self.n + heads).argsort()
+        tails, heads, weights = tails[order], heads[order], weights[order]
+        places = -1 - self.by_source.places_of(tails, heads)
+        changed = replace(self, by_source=self.by_source.with_new(places, tails, heads, weights))
+        if "_transposition" in self.__dict__:
+            known, order = self._transposition, (heads * self.n + tails).argsort()
+            tails, heads = tails[order], heads[order]
+            into = -1 - known.places_of(heads, tails)
+            old, new = known.weights.cpu().numpy(), (places + torch.arange(len(places)))[order]
+            old = old + np.searchsorted(places.numpy(), old, side="right")
+            moved = known.with_weights(torch.from_numpy(old))
+            changed.__dict__["_transposition"] = moved.with_new(into, heads, tails, new)
+        return changed
+
+    def _without(self, tails: torch.Tensor, heads: torch.Tensor) -> SparseGraph:
+        """Return the graph without some of its edges."""
+        removed = self.by_source.numbers_of(tails, heads).sort().values
         changed = replace(self, by_source=self.by_source.without(removed))
         if "_transposition" in self.__dict__:
             into = self._transposition.numbers_of(heads, tails).sort().values
