@@ -27,8 +27,9 @@ exit status:
 _OTHERS = {
     "tuning": "speed-ups of tuned files, such as python -m tri_apsp.tune writes",
     "jobs": "jobs on this machine, beside what one would take without tri_apsp, for README",
-    "rates": "the figure of operations per second, beside other projects and the papers",
-    "index": "the index of all reports",
+    "rates": "operations per second of python -m tri_apsp bench, beside other projects and the "
+    "papers",
+    "index": "the pages for readers, made of all reports",
 }
 
 
@@ -54,7 +55,17 @@ def build_parser() -> Parser:
             report.add_argument(
                 "--render-only", action="store_true", help="measure nothing: show the rows"
             )
-        elif name != "rates":
+        elif name == "rates":
+            report.add_argument(
+                "--add",
+                type=Path,
+                nargs="+",
+                default=[],
+                metavar="FILE",
+                help="add the rows that python -m tri_apsp bench --json printed into these files, "
+                "on this machine",
+            )
+        else:
             report.add_argument(
                 "--out",
                 type=Path,

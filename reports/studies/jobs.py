@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import datetime
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,12 +23,11 @@ import tri_apsp
 from reports.studies import plots
 from reports.studies.calls import networkit_graph
 from reports.studies.markdown import table, write_page
-from reports.studies.rows import read_csv
+from reports.studies.rows import origin_of, read_csv
 from reports.studies.study import StudyRow
 from tri_apsp.bench.timing import timed, timed_again
-from tri_apsp.console.machine import versions_line
 from tri_apsp.console.output import duration
-from tri_apsp.device import describe, resolve
+from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
 
@@ -227,6 +225,7 @@ def _measure(roads: Path | None) -> None:
             f"jobs need NetworKit, but it is not installed; {remedy_of_extra('peers')}."
         )
     device, rows = resolve("auto"), []
+    origin = origin_of(device, f"python -m reports jobs --roads {roads.name}", peers=["networkit"])
     jobs = _gpu_jobs if device.type == "cuda" else _cpu_jobs
     for job in jobs(device, _road_weights(tri_apsp.read_sparse_graph(roads))):
         job.ours()  # compiles
@@ -243,13 +242,11 @@ def _measure(roads: Path | None) -> None:
                 "seconds": f"{ours_seconds:.4g}",
                 "other": job.other,
                 "other_seconds": f"{theirs_seconds:.4g}",
-                "device": describe(device).name,
-                "versions": versions_line(),
-                "date": datetime.date.today().isoformat(),
+                **origin,
             }
         )
         del ours, theirs
-    kept = [row for row in read_csv(_ROWS) if row["device"] != rows[0]["device"]]
+    kept = [row for row in read_csv(_ROWS) if _machine(row) != _machine(rows[0])]
     with _ROWS.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=rows[0], lineterminator="\n")
         writer.writeheader()

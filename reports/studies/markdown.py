@@ -1,5 +1,5 @@
 """Markdown of reports: tables, figures, pages with generated blocks between text that is written by
-hand, and the index of all pages.
+hand, and the pages for readers, which are made of the others.
 """
 
 import argparse
@@ -7,35 +7,76 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from typing import NamedTuple
 
 from tri_apsp.errors import InputError
 from tri_apsp.messages import file_errors
 
 _BEGIN, _END = "<!-- begin {}: generated, replaced by the next run -->", "<!-- end {} -->"
-# The order of the first questions; others follow by name.
-_ORDER = (
-    "How fast is it, job by job?",
-    "How fast is it?",
-    "How fast on my CPU?",
-    "How does it compare with other projects?",
-    "How fast is each system of the papers?",
-    "What limits each system?",
-    "Which block size?",
-    "How many threads?",
-    "Where should the recursion stop?",
-    "How deep a pipeline?",
-    "Which steps may run side by side?",
-    "What does squaring cost?",
-    "What do products by exponents gain?",
-    "How fast are products over other semirings?",
-    "What do paths and negative cycles cost?",
-    "How fast are sparse graphs?",
-    "How fast are road networks?",
-    "How does it scale?",
-    "How much energy does it take?",
-    "What does tuning gain?",
-)
+_LINK = re.compile(r"\]\((?!http|#)([^)\s]+)\)")
+_QUESTION_PAGES = {
+    "jobs": ("How fast is it, job by job?",),
+    "gpu": ("How fast on my GPU?", "How fast is it?"),
+    "cpu": ("How fast on my CPU?",),
+    "peers": ("How does it compare with other projects?",),
+    "sparse": ("How fast are sparse graphs?", "How fast are road networks?"),
+    "calls": (
+        "What do products by exponents gain?",
+        "How fast are products over other semirings?",
+        "What do paths and negative cycles cost?",
+    ),
+    "scaling": ("How does it scale?",),
+    "tuning": ("What does tuning gain?", "How close does a search come to the best?"),
+    "papers-now": (
+        "How fast is each system of the papers?",
+        "What limits each system?",
+        "Which block size?",
+        "How many threads?",
+        "Where should the recursion stop?",
+        "How deep a pipeline?",
+        "Which steps may run side by side?",
+        "What does squaring cost?",
+        "How much energy does it take?",
+        "What did the papers find?",
+        "What else has this access pattern?",
+    ),
+}
+"""The pages for readers, by name, and the questions that they answer; a page that answers one
+itself is no list of answers."""
+
+_TITLES = {
+    "gpu": "How fast on a GPU?",
+    "cpu": "How fast on a CPU?",
+    "sparse": "How fast are sparse graphs and road networks?",
+    "calls": "What do paths, negative cycles and other products cost?",
+    "scaling": "How do several GPUs or processes scale?",
+    "tuning": "What does tuning gain?",
+    "papers-now": "The papers' questions on today's machines",
+}
+
+
+class _Answer(NamedTuple):
+    """A page that answers a question, "# Which block size? NVIDIA H200".
+
+    Attributes:
+        path: its path below the folder of reports.
+        heading: its heading.
+        result: the first paragraph that somebody wrote before the first generated block.
+        shown: the first figure or table of its generated block `result`.
+        facts: the device, versions and date of its rows.
+    """
+
+    path: PurePosixPath
+    heading: str
+    result: str
+    shown: str
+    facts: str
+
+    @property
+    def question(self) -> str:
+        return self.heading.partition("? ")[0] + "?"
 
 
 def write_page(path: Path, title: str, blocks: Mapping[str, str]) -> Path:
@@ -106,43 +147,82 @@ def run(args: argparse.Namespace) -> None:
 
 
 def write_index(out: Path) -> Path:
-    """Write the generated block of README.md in the folder `out`, and return its path.
+    """Write the pages for readers in the folder `out`, and the generated block of its README.md,
+    which lists them. Return the path of README.md.
 
     A page below `out` whose heading begins with a question, as "# Which block size? NVIDIA H200"
-    does, is listed under it with its first paragraph; other pages are not.
+    does, is an answer; other pages are not.
 
     Raises:
-        InputError: `out` is no folder, README.md cannot be written or has no such
+        InputError: `out` is no folder, or a page cannot be written or has no such
             block.
     """
     if not out.is_dir():
         raise InputError(f"--out must name a folder of reports, but {out} is none; give another.")
-    index = out / "README.md"
-    answers: dict[str, list[str]] = {}
-    for path in sorted(out.rglob("*.md"), key=lambda path: (path.parent != out, path)):
-        heading, result = _opening(path)
-        question, mark, subject = heading.partition("? ")
-        if mark and path != index:
-            line = f"[{subject}]({path.relative_to(out).as_posix()})" + (result and f": {result}")
-            wrapped = textwrap.fill(
-                line,
-                width=100,
-                initial_indent="* ",
-                subsequent_indent="  ",
-                break_on_hyphens=False,
-                break_long_words=False,
+    answers = _answers(out)
+    listed = []
+    for name, questions in _QUESTION_PAGES.items():
+        found = [one for question in questions for one in answers if one.question == question]
+        if not found:
+            continue
+        title = _TITLES.get(name, questions[0])
+        if name in _TITLES:
+            several = len({one.question for one in found}) > 1
+            shown = "\n\n".join(_shown(one, several=several) for one in found)
+            write_page(out / f"{name}.md", title, {"answers": shown})
+        sentence = found[0].result.partition(". ")[0].rstrip(".")
+        listed.append(_filled(f"[{title}]({name}.md): {sentence}.", "* ", "  "))
+    return write_page(out / "README.md", "Results", {"index": "\n".join(listed)})
+
+
+def _answers(out: Path) -> list[_Answer]:
+    """Return all answers below a folder, those of GPUs first; their links lead on from there."""
+    found = []
+    paths = [PurePosixPath(page.relative_to(out).as_posix()) for page in out.rglob("*.md")]
+    for path in sorted(paths, key=lambda path: (not path.parts[0].startswith("nvidia"), path)):
+        text = _from_folder(path.parent, (out / path).read_text(encoding="utf-8"))
+        by_hand = [part.strip() for part in text.partition("<!--")[0].split("\n\n")]
+        heading = by_hand[0].removeprefix("# ")
+        if heading == by_hand[0] or "? " not in heading:
+            continue
+        block = text.partition(_BEGIN.format("result"))[2].partition(_END.format("result"))[0]
+        drawn = [part for part in block.split("\n\n") if part.startswith(("![", "|"))]
+        facts = re.findall(r"^\* (?:Device|Versions|Date|Tuned on): (.*)$", text, re.MULTILINE)
+        found.append(
+            _Answer(
+                path,
+                heading,
+                " ".join(" ".join(by_hand[1:2]).split()),
+                drawn[0] if drawn else "",
+                "; ".join(facts),
             )
-            answers.setdefault(f"{question}?", []).append(wrapped)
-    order = [*(one for one in _ORDER if one in answers), *sorted(answers.keys() - set(_ORDER))]
-    sections = ["\n".join([f"### {question}\n", *answers[question]]) for question in order]
-    return write_page(index, "Results", {"index": "\n\n".join(sections)})
+        )
+    return found
 
 
-def _opening(page: Path) -> tuple[str, str]:
-    """Return the heading of a page, and the first paragraph that somebody wrote before the first
-    generated block; "" if there is none.
-    """
-    by_hand = page.read_text(encoding="utf-8").partition("<!--")[0]
-    parts = [part.strip() for part in by_hand.split("\n\n")]
-    heading = parts[0].removeprefix("# ") if parts[0].startswith("# ") else ""
-    return heading, " ".join(" ".join(parts[1:2]).split())
+def _from_folder(folder: PurePosixPath, text: str) -> str:
+    """Return a text whose links begin in `folder` with links that begin above it."""
+    return _LINK.sub(lambda to: f"]({normpath(folder / to[1])})", text)
+
+
+def _shown(answer: _Answer, *, several: bool) -> str:
+    """Return the section of an answer on a page for readers, which answers `several` questions."""
+    link = f"[Everything that was measured, and how]({answer.path})"
+    parts = [
+        f"## {answer.heading if several else answer.heading.partition('? ')[2]}",
+        _filled(answer.result),
+        answer.shown,
+        _filled(f"{link}: {answer.facts}." if answer.facts else f"{link}."),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _filled(text: str, first: str = "", later: str = "") -> str:
+    return textwrap.fill(
+        text,
+        width=100,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

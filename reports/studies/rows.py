@@ -2,15 +2,17 @@
 be continued.
 """
 
+import contextlib
 import csv
 import datetime
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 
-from reports.studies.markdown import writing
+from reports.studies.markdown import section, writing
 from reports.studies.study import Point, StudyRow
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, to_fields
@@ -162,14 +164,41 @@ def origin_of(
         peers: distributions whose versions are named too, where they are installed.
     """
     cpu = describe(torch.device("cpu"))
-    host = f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
+    name, host = cpu.name + _generation(), f", in a machine with {cpu.name}"
+    gpu = f"{describe(device).name}{host}, {counted(cpu.units, 'core')}"
     return {
-        "device": describe(device).name + ("" if device.type == "cpu" else host),
+        "device": name if device.type == "cpu" else gpu,
         "versions": versions_line(versions() | {name: installed_version(name) for name in peers}),
         "commit": commit or _commit_of_checkout(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "command": command,
     }
+
+
+def origin_section(rows: Sequence[StudyRow], raw: str) -> str:
+    """Return a section that lists each device, version, commit, date and command of some rows once.
+
+    Args:
+        rows: rows with the columns ORIGIN.
+        raw: the name of the CSV file in the page's folder.
+    """
+    found = {name: list(dict.fromkeys(row[name] for row in rows)) for name in ORIGIN}
+    # As it is now; rows from before 0.3 have its old name.
+    commands = (command.replace("tri_apsp.report", "reports") for command in found.pop("command"))
+    listed = "\n".join(f"    {command}" for command in commands)
+    facts = [f"* {name.capitalize()}: {'; '.join(values)}" for name, values in found.items()]
+    return section("Measured with", "\n".join([*facts, f"* Raw rows: [{raw}]({raw})"]), listed)
+
+
+def _generation() -> str:
+    """Return what tells apart processors of one name, as virtual machines give it: ", family 25
+    model 1"; "" if the system does not say.
+    """
+    with contextlib.suppress(OSError):
+        facts = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        found = re.search(r"cpu (family)\s*: (\d+)\n(model)\s*: (\d+)", facts)
+        return f", {' '.join(found.groups())}" if found else ""
+    return ""
 
 
 def cell(value: object) -> str:

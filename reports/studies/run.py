@@ -15,7 +15,7 @@ from reports.studies.fields import FIELD_STUDIES
 from reports.studies.markdown import section, table, write_index, write_page, writing
 from reports.studies.measuring import measure, missing
 from reports.studies.roads import ROADS_STUDY
-from reports.studies.rows import ORIGIN, StudyRows, origin_of
+from reports.studies.rows import StudyRows, origin_of, origin_section
 from reports.studies.scaling import SCALING_STUDY
 from reports.studies.semirings import SEMIRINGS_STUDY
 from reports.studies.sparse import SPARSE_STUDY
@@ -143,7 +143,7 @@ def write_study(study: Study, platform: Platform, rows: StudyRows) -> Path:
     page = study.page(right, platform, name)
     for file, drawn in page.figures.items():
         plots.save(drawn, folder / file)
-    end = (_failures(newest), _origin(newest, rows.path.name))
+    end = (_failures(newest), origin_section(newest, rows.path.name))
     blocks = {
         "result": "\n\n".join(filter(None, page.result)),
         "details": "\n\n".join(filter(None, [*page.details, *end])),
@@ -158,21 +158,6 @@ def _failures(rows: Sequence[StudyRow]) -> str:
     columns = ("kernel", "dtype", "n", "outcome", "message")
     failed = [[varied(row), *(row[name] for name in columns)] for row in rows if not correct([row])]
     return section("Failures", table(["", *columns], failed[:_MAX_FAILURES])) if failed else ""
-
-
-def _origin(rows: Sequence[StudyRow], raw: str) -> str:
-    """Return a section that lists each device, version, commit, date and command of some rows once.
-
-    Args:
-        rows: rows with the columns ORIGIN.
-        raw: the name of the CSV file in the page's folder.
-    """
-    found = {name: list(dict.fromkeys(row[name] for row in rows)) for name in ORIGIN}
-    # As it is now; rows from before 0.3 have its old name.
-    commands = (command.replace("tri_apsp.report", "reports") for command in found.pop("command"))
-    listed = "\n".join(f"    {command}" for command in commands)
-    facts = [f"* {name.capitalize()}: {'; '.join(values)}" for name, values in found.items()]
-    return section("Measured with", "\n".join([*facts, f"* Raw rows: [{raw}]({raw})"]), listed)
 
 
 def _platform(device: str, engine: str | None, dtypes: Sequence[str]) -> Platform:

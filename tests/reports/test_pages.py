@@ -2,7 +2,9 @@
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import unquote
 
 import pytest
@@ -10,8 +12,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from reports.__main__ import main
-from reports.studies import plots
-from reports.studies.markdown import write_index
+from reports.studies import jobs, plots, rates
+from reports.studies.markdown import write_index, write_page
 from reports.studies.run import STUDIES
 
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -49,13 +51,40 @@ def test_a_tuning_page_is_that_of_the_tuned_files(
     assert (tmp_path / page).read_text() == (REPORTS / page).read_text()
 
 
-def test_the_index_of_this_checkout_is_up_to_date(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "words"), [(jobs, ["jobs", "--render-only"]), (rates, ["rates"])]
+)
+def test_a_table_is_that_of_its_rows(
+    module: ModuleType, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of README, of jobs, rates and other projects."""
+    written = []
+
+    def write(page: Path, title: str, blocks: Mapping[str, str]) -> Path:
+        written.append(page)
+        copy = tmp_path / page.relative_to(REPORTS.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, copy)
+        assert write_page(copy, title, blocks).read_text() == page.read_text(), page
+        return copy
+
+    monkeypatch.setattr(module, "write_page", write)
+    monkeypatch.setattr(plots, "save", lambda made, path: None)
+    monkeypatch.setattr(rates, "write_index", lambda out: None)
+    assert main(words) == 0
+    assert len(written) >= 2
+
+
+def test_the_pages_for_readers_are_up_to_date(tmp_path: Path) -> None:
     for page in PAGES:
         copy = tmp_path / page.relative_to(REPORTS)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(page, copy)
-    message = "run python -m reports index"
-    assert write_index(tmp_path).read_text() == (REPORTS / "README.md").read_text(), message
+    write_index(tmp_path)
+    for page in PAGES:
+        copy = tmp_path / page.relative_to(REPORTS)
+        assert copy.read_text() == page.read_text(), f"{page}: run python -m reports index"
+    assert len([*tmp_path.rglob("*.md")]) == len(PAGES)
 
 
 def test_links_lead_somewhere_and_every_plot_is_on_a_page() -> None:
