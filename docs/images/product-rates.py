@@ -18,8 +18,7 @@ KINDS = [
 found = {
     (row["dtype"], row["sign"]): row
     for row in read_csv(REPORT)
-    if row["operation"] == "min_plus"
-    and (row["machine"], row["n"], row["batch"]) == ("1", "8192", "1")
+    if (row["operation"], row["n"], row["batch"]) == ("min_plus", "8192", "1")
 }
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 for place, (dtype, sign, _) in enumerate(KINDS):

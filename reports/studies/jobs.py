@@ -1,5 +1,5 @@
 """How fast is it, job by job? Jobs beside what one would take without tri_apsp: the rows in
-`jobs.csv`, their figure, and their table in README.md and `jobs.md`.
+`jobs.csv`, their figure, and their tables in README.md, `jobs.md` and pages of docs/how-to.
 
 A machine with a GPU measures the jobs of a GPU, another those of a CPU. Each result of tri_apsp is
 compared with that of the other way.
@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csgraph, csr_array
+from scipy.sparse import csgraph, csr_array, random_array
+from scipy.spatial import KDTree
 
 import tri_apsp
 from reports.studies import plots
 from reports.studies.calls import networkit_graph
 from reports.studies.markdown import table, write_page
-from reports.studies.rows import origin_of, read_csv
-from reports.studies.study import StudyRow
+from reports.studies.rows import origin_of, origin_section, read_csv
+from reports.studies.study import StudyRow, grouped
 from tri_apsp.bench.timing import timed, timed_again
 from tri_apsp.console.output import duration
 from tri_apsp.device import resolve
@@ -38,32 +39,40 @@ _REPORTS = Path(__file__).resolve().parents[1]
 _ROWS = _REPORTS / "jobs.csv"
 _LONG = 5.0  # seconds; a call that takes longer is timed once
 _OURS, _OTHERS = "#0072b2", "#777777"
+_PEERS = ("networkit", "networkx", "igraph")
 _MACHINES = {"NVIDIA": "H200", "AMD": "two cores"}
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure the jobs of this machine, unless the present rows are shown alone; draw the figure,
-    and write the table into both pages.
+    and write the tables into all pages.
 
     Raises:
-        InputError: there is no road network for the jobs, or NetworKit is not installed.
+        InputError: there is no road network for the jobs, or NetworKit or igraph is not installed.
     """
     if not args.render_only:
         _measure(args.roads)
     rows = read_csv(_ROWS)
     rows.sort(key=lambda row: not row["device"].startswith("NVIDIA"))
-    plots.save(_draw(rows), _REPORTS / "jobs")
-    for page in (_REPORTS / "jobs.md", _REPORTS.parent / "README.md"):
-        print(write_page(page, "", {"jobs": table_of(rows)}))
+    shown = [row for row in rows if not row["page"]]
+    plots.save(_draw(shown), _REPORTS / "jobs")
+    print(write_page(_REPORTS.parent / "README.md", "", {"jobs": table_of(shown)}))
+    origin = origin_section(rows, _ROWS.name)
+    print(write_page(_REPORTS / "jobs.md", "", {"jobs": table_of(rows), "details": origin}))
+    for (page,), found in grouped([row for row in rows if row["page"]], "page").items():
+        path = _REPORTS.parent / "docs" / "how-to" / f"{page}.md"
+        link = "[How it was measured](../../reports/jobs.md)."
+        print(write_page(path, "", {"jobs": f"{table_of(found)}\n\n{link}"}))
 
 
 class _Job(NamedTuple):
-    """One job: two ways to the same array."""
+    """One job: two ways to the same array; `page` of docs/how-to shows it, "" for README."""
 
     name: str
     other: str
     ours: Callable[[], Any]
     theirs: Callable[[], Any]
+    page: str = ""
 
 
 def _numbers(result: Any) -> np.ndarray[Any, Any]:
@@ -173,7 +182,7 @@ def _cpu_jobs(device: torch.device, roads: csr_array) -> Iterator[_Job]:
         lambda: tri_apsp.shortest_paths(roads, sources=sources.tolist()).distances,
         lambda: csgraph.dijkstra(roads, indices=sources),
     )
-    yield _betweenness(device, roads)
+    yield _betweenness(device, roads)._replace(page="flows")
     nx.config.cache_converted_graphs = False
     graph = nx.gnm_random_graph(500, 5000, seed=1)
     yield _Job(
@@ -181,6 +190,69 @@ def _cpu_jobs(device: torch.device, roads: csr_array) -> Iterator[_Job]:
         "NetworkX",
         lambda: nx.floyd_warshall(graph, backend="tri_apsp"),  # with the conversion
         lambda: nx.floyd_warshall(graph, backend="networkx"),
+    )
+    yield from _jobs_of_pages()
+
+
+def _jobs_of_pages() -> Iterator[_Job]:
+    """Return the jobs of a CPU that pages of docs/how-to show."""
+    import networkx as nx
+
+    made = np.random.default_rng(1)
+    edges = random_array((2000, 2000), density=0.005, rng=made)
+    edges.data = made.integers(1, 100, size=edges.nnz).astype(np.float64)
+    matrix, pairs = edges.tocsr(), np.column_stack(edges.coords).tolist()
+    other = import_module("igraph").Graph(
+        2000, pairs, directed=True, edge_attrs={"weight": edges.data}
+    )
+    yield _Job(
+        "all distances, 2000 vertices, 20,000 edges",
+        "igraph",
+        lambda: tri_apsp.shortest_paths(matrix).distances,
+        lambda: np.array(other.distances(weights="weight")),
+        "igraph-and-rustworkx",
+    )
+    angle, height = 1.5 * np.pi * (1 + 2 * made.random(5000)), 21 * made.random(5000)
+    points = np.column_stack((angle * np.cos(angle), height, angle * np.sin(angle)))  # a swiss roll
+    lengths, ends = KDTree(points).query(points, 11)
+    starts = np.arange(0, ends.size + 1, 11)
+    near = csr_array((lengths.ravel(), ends.ravel(), starts), shape=(5000, 5000))
+    near = near.maximum(near.T).tocsr()
+    yield _Job(
+        "geodesic distances of 5000 points, 10 neighbours each",
+        "SciPy's shortest_path",
+        lambda: tri_apsp.shortest_paths(near).distances,
+        lambda: csgraph.shortest_path(near),
+        "isomap",
+    )
+    streets = nx.grid_2d_graph(100, 100)
+    for _, _, street in streets.edges(data=True):
+        street["weight"] = int(made.integers(1, 100))
+    network, nodes = tri_apsp.from_networkx(streets, sparse=True), [*streets]
+    search = nx.single_source_dijkstra_path_length
+    yield _Job(
+        "20 rows of a street grid, 10,000 nodes",
+        "NetworkX",
+        lambda: tri_apsp.shortest_paths(network, sources=[*range(20)]).distances,
+        lambda: [[*map(search(streets, one).get, nodes)] for one in nodes[:20]],
+        "osmnx",
+    )
+    adjacency, sizes, matrices = _molecules(256)
+    yield _Job(
+        "256 molecules of 20 to 32 atoms",
+        "SciPy, graph by graph",
+        lambda: tri_apsp.shortest_paths(adjacency, sizes=sizes).distances,
+        lambda: _padded([csgraph.shortest_path(one, unweighted=True) for one in matrices]),
+        "pytorch-geometric",
+    )
+    needs = nx.gnm_random_graph(1000, 3000, seed=1, directed=True)
+    as_matrix = torch.from_numpy(nx.to_numpy_array(needs, dtype=bool))
+    yield _Job(
+        "transitive closure, 1000 vertices, 3000 edges",
+        "NetworkX",
+        lambda: tri_apsp.reachability(as_matrix).float(),
+        lambda: nx.to_numpy_array(nx.transitive_closure(needs, reflexive=True), nodelist=[*needs]),
+        "transitive-closure",
     )
 
 
@@ -220,12 +292,13 @@ def _measure(roads: Path | None) -> None:
     """Replace the rows of this machine."""
     if roads is None:
         raise InputError("--roads must name a road network, but is missing; add it.")
-    if find_spec("networkit") is None:
-        raise InputError(
-            f"jobs need NetworKit, but it is not installed; {remedy_of_extra('peers')}."
-        )
+    for module, name in (("networkit", "NetworKit"), ("igraph", "igraph")):
+        if find_spec(module) is None:
+            raise InputError(
+                f"jobs need {name}, but it is not installed; {remedy_of_extra('peers')}."
+            )
     device, rows = resolve("auto"), []
-    origin = origin_of(device, f"python -m reports jobs --roads {roads.name}", peers=["networkit"])
+    origin = origin_of(device, f"python -m reports jobs --roads {roads.name}", peers=_PEERS)
     jobs = _gpu_jobs if device.type == "cuda" else _cpu_jobs
     for job in jobs(device, _road_weights(tri_apsp.read_sparse_graph(roads))):
         job.ours()  # compiles
@@ -242,6 +315,7 @@ def _measure(roads: Path | None) -> None:
                 "seconds": f"{ours_seconds:.4g}",
                 "other": job.other,
                 "other_seconds": f"{theirs_seconds:.4g}",
+                "page": job.page,
                 **origin,
             }
         )
@@ -290,7 +364,7 @@ def _draw(rows: list[StudyRow]) -> Figure:
 
 
 def table_of(rows: list[StudyRow]) -> str:
-    """Return the table of both pages."""
+    """Return the table of some rows."""
     lines = []
     for row in rows:
         ours, others = (duration(float(row[name])) for name in ("seconds", "other_seconds"))

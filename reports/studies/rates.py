@@ -23,6 +23,7 @@ from reports.studies.rows import ORIGIN, cell, origin_of, origin_section, read_c
 from reports.studies.study import StudyRow, grouped
 from tri_apsp import tuned
 from tri_apsp.console.output import amount
+from tri_apsp.errors import InputError
 from tri_apsp.messages import file_errors
 
 _REPORTS = Path(__file__).resolve().parents[1]
@@ -35,7 +36,7 @@ _COLUMNS = (
     *ORIGIN,
     *_KEY,
     *("p20_seconds", "p50_seconds", "p80_seconds", "ops_per_second"),
-    *("bound_fraction", "outside_seconds"),
+    *("bound_fraction", "outside_seconds", "scipy_seconds"),
 )
 _OPERATIONS = {"min_plus": "product", "auto": "solve", "reachability": "closure"}
 # The best systems of the papers that print times, in the panel of solves.
@@ -82,16 +83,22 @@ def _add(path: Path) -> None:
     Raises:
         InputError: the file cannot be read or is none of bench, or rows cannot be written.
     """
-    with file_errors("add", path, "read", "give a file of python -m tri_apsp bench --json"):
-        run = json.loads(path.read_text(encoding="utf-8"))
-        place, facts = [*run["machine"].items()][-1]
-        origin = origin_of(torch.device(place), run["command"])
+    try:
+        with file_errors("add", path, "read", "give a file of python -m tri_apsp bench --json"):
+            run = json.loads(path.read_text(encoding="utf-8"))
+        rows, (place, facts) = run["rows"], [*run["machine"].items()][-1]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"--add must name a file of python -m tri_apsp bench --json, but {path} is none; "
+            "give another."
+        ) from None
+    origin = origin_of(torch.device(place), run["command"])
     into = _REPORTS / facts["slug"] / "bench.csv"
     with writing(into), into.open("a", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, _COLUMNS, lineterminator="\n", extrasaction="ignore")
         if not stream.tell():
             writer.writeheader()
-        for row in run["rows"]:
+        for row in rows:
             writer.writerow({name: cell(value) for name, value in (row | origin).items()})
 
 
