@@ -48,7 +48,8 @@ def test_a_figure_with_a_link_stands_where_the_link_leads(page: Path) -> None:
     for paragraph in paragraphs(page.read_text(encoding="utf-8")):
         linked = re.findall(r"\]\(([\w./-]*reports/[\w./-]+\.md)", paragraph)
         known = [(page.parent / name).read_text(encoding="utf-8") for name in linked]
-        assert not linked or not unknown(paragraph, "\n".join(known)), (linked, paragraph)
+        missing = unknown(paragraph, "\n".join(known)) if linked else None
+        assert not missing, f"{missing} of {paragraph!r}: {linked} has not"
 
 
 @pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.relative_to(ROOT).as_posix())
