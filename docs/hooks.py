@@ -1,5 +1,5 @@
-"""What the site has beside docs/: the pages of reports/ as results/, the help of each command, and
-the addresses of the project.
+"""What the site has beside docs/: the pages of reports/ as results/, pages about the project, the
+help of each command, notebooks to download, and the addresses of the project.
 
 mkdocs calls these functions by their names.
 """
@@ -7,6 +7,7 @@ mkdocs calls these functions by their names.
 import contextlib
 import io
 import os
+import posixpath
 import re
 from importlib.metadata import metadata
 from pathlib import Path
@@ -18,7 +19,15 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 HELP = re.compile(r"^<!-- help:(.*?)-->$", re.MULTILINE)
-REPORTS = re.compile(r"\]\(\.\./((?:\.\./)*)reports/")  # as they lead on disk
+LINK = re.compile(r"\]\(([^)#\s]+)")
+PROJECT = {
+    "ARCHITECTURE.md": "project/architecture.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "LICENSE": "project/license.md",
+    "SECURITY.md": "project/security.md",
+    "tuning/CONTRIBUTING.md": "project/contributing-a-gpu.md",
+}
 COLUMNS = "84"  # which fit the width of a page
 
 
@@ -30,20 +39,37 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the files of reports/ to the site, below results/."""
+    """Add the files of reports/ to the site, below results/, and those of the project."""
     for path in sorted((ROOT / "reports").rglob("*")):
         if path.suffix in (".md", ".svg", ".csv", ".json", ".html"):
             name = "results" / path.relative_to(ROOT / "reports")
             files.append(File.generated(config, name.as_posix(), abs_src_path=str(path)))
+    for source, page in PROJECT.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Replace `<!-- help: solve -->` by what `python -m tri_apsp solve --help` prints, and
-    `<!-- help: -->` by the help of all commands. Links to reports/ lead to results/.
+    `<!-- help: -->` by the help of all commands. A link to a file on disk leads to its page.
     """
-    markdown = REPORTS.sub(r"](\1results/", markdown)
+    pages = {file.abs_src_path: file.src_uri for file in files}
+    pages[str(ROOT / "README.md")] = "index.md"
+    disk, site = (os.path.dirname(str(name)) for name in (page.file.abs_src_path, page.file.src_uri))
+
+    def to_page(link: re.Match[str]) -> str:
+        target = pages.get(os.path.normpath(os.path.join(disk, link[1])))
+        return f"]({posixpath.relpath(target, site)}" if target else link[0]
+
+    markdown = LINK.sub(to_page, markdown)
     return HELP.sub(lambda found: f"```text\n{help_of(found[1])}\n```", markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put a link to the notebook itself, which mkdocs-jupyter copies, in front of its page."""
+    name = Path(page.file.src_uri).name
+    link = f'<p><a class="md-button" href="{name}" download>Download this notebook</a></p>'
+    return link + html if name.endswith(".ipynb") else html
 
 
 def help_of(command: str) -> str:

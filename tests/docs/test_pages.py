@@ -91,3 +91,18 @@ def test_the_version_is_the_same_everywhere():
     assert (version, date == "unreleased") == (newest, development == "0")
     released = older[0][0] if development else version
     assert f"\nversion: {released}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_page_of_citations_agrees_with_the_file():
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    title, author, version, date = (
+        re.search(rf'^ *(?:- )?{key}: "?(.*?)"?$', cited, re.M)[1]
+        for key in ("title", "name", "version", "date-released")
+    )
+    page = (DOCS / "project" / "citing.md").read_text(encoding="utf-8")
+    short = title.partition(":")[0]
+    escaped = title.replace(short, f"{{{short}}}").replace("_", r"\_")
+    assert f"title   = {{{escaped}}}" in page
+    assert f"version = {{{version}}}" in page
+    assert f"date    = {{{date}}}" in page
+    assert f"{author}. ({date[:4]}). *{title}* (Version {version}) " in page
