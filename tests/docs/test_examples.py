@@ -29,7 +29,7 @@ PAGES = [
 ]
 ON_GPU = re.compile(r"""["']cuda\b|--device cuda""")
 # Other projects, whose code stands beside ours: it runs where they are installed.
-OTHERS = {"cudf", "cugraph", "cupy", "igraph", "osmnx", "rustworkx", "sklearn"}
+OTHERS = {"cudf", "cugraph", "cupy", "fastapi", "igraph", "osmnx", "rustworkx", "sklearn"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # An option of tri_apsp.deprecated.
 pytestmark = pytest.mark.filterwarnings("error:.*goes with version:DeprecationWarning")

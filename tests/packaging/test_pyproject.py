@@ -11,7 +11,7 @@ tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no tomllib")
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-START = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
@@ -25,7 +25,7 @@ def test_extras():
     for name, requirements in EXTRAS.items():
         # `test` has what every extra installs, but for those that only .ci/run installs.
         assert {*requirements} <= {*EXTRAS["test"]} or name in ("docs", "peers", "release")
-        assert f"| `{name}` |" in START
+        assert f"| `{name}` |" in INSTALL
 
 
 def test_every_package_is_pinned():
@@ -33,7 +33,9 @@ def test_every_package_is_pinned():
     assert {*names([*PROJECT["dependencies"], *chain(*EXTRAS.values())])} <= {
         name for name, _ in pinned
     }
-    assert f"pip install torch=={dict(pinned)['torch']} --index-url " in README  # the CPU build
+    command = f"pip install torch=={dict(pinned)['torch']} --index-url "
+    assert command in README  # the CPU build
+    assert INSTALL.count(command) == 2
 
 
 def test_the_versions_of_python_agree():
