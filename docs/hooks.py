@@ -55,11 +55,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """
     pages = {file.abs_src_path: file.src_uri for file in files}
     pages[str(ROOT / "README.md")] = "index.md"
-    disk, site = (os.path.dirname(str(name)) for name in (page.file.abs_src_path, page.file.src_uri))
+    disk, site = Path(str(page.file.abs_src_path)).parent, Path(page.file.src_uri).parent
 
     def to_page(link: re.Match[str]) -> str:
-        target = pages.get(os.path.normpath(os.path.join(disk, link[1])))
-        return f"]({posixpath.relpath(target, site)}" if target else link[0]
+        target = pages.get(os.path.normpath(disk / link[1]))
+        return f"]({posixpath.relpath(target, site.as_posix())}" if target else link[0]
 
     markdown = LINK.sub(to_page, markdown)
     return HELP.sub(lambda found: f"```text\n{help_of(found[1])}\n```", markdown)
