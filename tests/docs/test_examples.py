@@ -10,6 +10,7 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,8 @@ import torch
 from sybil import Example
 from sybil.document import Document
 from sybil.parsers.markdown import CodeBlockParser
+
+from tri_apsp.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -123,6 +126,19 @@ def folder(monkeypatch, tmp_path):
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_the_examples_of_a_page(page):
     run_page(page)
+
+
+def test_each_line_of_the_cheat_sheet():
+    text = (DOCS / "cheat-sheet.md").read_text(encoding="utf-8")
+    (setup,) = re.findall(r"(?s)```python\n(.*?)```", text)
+    lines = re.findall(r"^\| [^`|]+ \| `(.+)` \|$", text, re.MULTILINE)
+    assert len(lines) == text.count("| `")
+    for line in filter(runs, lines):
+        command = line.removeprefix("python -m tri_apsp ")
+        if command != line:
+            assert main(shlex.split(command)) == 0, line
+            continue
+        exec(setup + line, {})
 
 
 GPU_PAGES = [page for page in PAGES if ON_GPU.search((ROOT / page).read_text(encoding="utf-8"))]
