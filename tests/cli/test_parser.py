@@ -33,6 +33,12 @@ def test_help_of_a_command(cli, command, monkeypatch):
     assert cli(command, "--help").out.startswith(f"usage: tri-apsp {command} ")
 
 
+@pytest.mark.parametrize("command", ["", *COMMANDS, *OTHERS])
+def test_help_is_no_wider_than_the_terminal(cli, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert not [line for line in cli(*command.split(), "--help").out.splitlines() if len(line) > 80]
+
+
 @pytest.mark.parametrize("word", ["--help", "--nn"])
 def test_tune_is_its_module(cli, capsys, word):
     expected = in_this_process(tune, capsys)(word)

@@ -74,8 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             choices=SIGNS,
             nargs="+",
             default=list(SIGNS[:1]),
-            help="signs of the weights; any: about a quarter are negative, but no cycle is; "
-            "default: nonnegative",
+            metavar="SIGN",
+            help="nonnegative (default), or any: about a quarter of the weights are negative, but "
+            "no cycle is",
         ),
         option(
             "--method",

@@ -1,6 +1,7 @@
 """python -m tri_apsp generate"""
 
 import argparse
+from textwrap import fill
 
 from tri_apsp.cli.options import OUT
 from tri_apsp.console.options import add_options, at_least, option
@@ -8,16 +9,17 @@ from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, check_output, generate, w
 from tri_apsp.messages import counted
 
 _WIDTH = max(map(len, GENERATORS))
-_EPILOG = (
-    "\n".join(
-        ["kinds:", *(f"  {kind:{_WIDTH}}  {summary}" for kind, (_, summary) in GENERATORS.items())]
-    )
-    + """
-
-Weights are integers from 1 to 16, drawn at random by --seed; of roads by length. No edge leads
-from a vertex to itself.
-"""
+_KINDS = "\n".join(
+    fill(f"  {kind:{_WIDTH}}  {summary}", 80, subsequent_indent=" " * (_WIDTH + 4))
+    for kind, (_, summary) in GENERATORS.items()
 )
+_EPILOG = f"""\
+kinds:
+{_KINDS}
+
+Weights are integers from 1 to 16, drawn at random by --seed; of roads by
+length. No edge leads from a vertex to itself.
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

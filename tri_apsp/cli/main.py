@@ -52,14 +52,16 @@ _RENAMED = {"--source": "--sources", "--target": "--targets", "--min-only": "--n
 _EPILOG = f"""\
 exit status:
     0  done
-  {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the problem does
-       not fit the memory, or the engine cannot run here
+  {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the
+       problem does not fit the memory, or the engine cannot run here
   {BAD_INPUT:3}  an argument or a file breaks a rule, or the output cannot be written
-  {INTERRUPTED:3}  interrupted by Ctrl-C or SIGTERM; 143 by SIGTERM while libraries are imported
+  {INTERRUPTED:3}  interrupted by Ctrl-C or SIGTERM; 143 by SIGTERM while libraries are
+       imported
   {BROKEN_PIPE:3}  the process that read the output has exited
 
-An error is one sentence on stderr. Stdout is then empty, except for rows that bench has measured,
-and an output file stays as it was, unless only the summary could not be printed.
+An error is one sentence on stderr. Stdout is then empty, except for rows that
+bench has measured, and an output file stays as it was, unless only the summary
+could not be printed.
 """
 
 

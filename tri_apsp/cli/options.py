@@ -33,7 +33,13 @@ GRAPH = (
         "file of prepare. Of parallel edges only the lightest counts, and a loop only if it is "
         "negative, also in the number of edges shown",
     ),
-    option("--format", choices=FORMATS, help="format of GRAPH; default: by the end of its name"),
+    option(
+        "--format",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help="format of GRAPH, one of these endings without the dot; default: by the end of its "
+        "name",
+    ),
     option(
         "--vertices",
         type=int,

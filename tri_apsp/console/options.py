@@ -69,7 +69,8 @@ DTYPES = option(
     choices=DTYPES_BY_NAME,
     nargs="+",
     default=["float32"],
-    help="default: float32",
+    metavar="DTYPE",
+    help=f"{', '.join(DTYPES_BY_NAME)}; default: float32",
 )
 BATCH = option(
     "--batch",

@@ -12,8 +12,8 @@ from tri_apsp.tuned.records import RECORDS
 
 _DESCRIPTION = """\
 Find the fastest configurations for this machine, and write them to tuned files,
-which later solves use. Without options, all kernels of the GPU's best engine are
-tuned, or those of the CPU if there is no GPU.
+which later solves use. Without options, all kernels of the GPU's best engine
+are tuned, or those of the CPU if there is no GPU.
 """
 
 _EPILOG = """\
@@ -28,11 +28,11 @@ To use a file on another machine with the same device, copy it there into the
 folder of the same name; to stop using a file, delete it. `python -m tri_apsp
 info` lists the files that are found, and why one is not used.
 
-`{prog} --page DIR` draws the trials of the last searches as a page, of which
-they are kept in
+`{prog} --page DIR` draws the trials of the
+last searches as a page; the trials are kept in
     {studies}
-To go back to the configurations of before, delete the tuned files of the device;
-to forget the trials too, delete its file in that folder.
+To go back to the configurations of before, delete the tuned files of the
+device; to forget the trials too, delete its file in that folder.
 
 Environment: TRI_APSP_CONFIG_DIR names the directory of tuned files that is
 searched first and written to; TRI_APSP_TUNE sets what happens if nothing was
@@ -86,7 +86,8 @@ def _add_tasks(parser: Parser) -> None:
             nargs="+",
             choices=list(choices),
             default=[],
-            help=f"default: those of the {every}",
+            metavar=option[2:].upper(),
+            help=f"{', '.join(choices)}; default: those of the {every}",
         )
     what.add_argument(
         "--n",
