@@ -1,17 +1,20 @@
 """What the site has beside docs/: the pages of reports/ as results/, pages about the project, the
-help of each command, notebooks to download, and the addresses of the project.
+help of each command, notebooks to download, the addresses of the project, and the words by which
+the search finds a page.
 
 mkdocs calls these functions by their names.
 """
 
 import contextlib
 import io
+import json
 import os
 import posixpath
 import re
 from importlib.metadata import metadata
 from pathlib import Path
 from unittest import mock
+from urllib.parse import urljoin
 
 import ruff  # noqa: F401 # mkdocstrings breaks signatures with it, or leaves each in one line
 from mkdocs.config.defaults import MkDocsConfig
@@ -29,6 +32,8 @@ PROJECT = {
     "SECURITY.md": "project/security.md",
     "tuning/CONTRIBUTING.md": "project/contributing-a-gpu.md",
 }
+GLOSSARY = "reference/glossary/"
+ROW = re.compile(r'<tr>\s*<td>([^<]*)</td>\s*<td>.*?</td>\s*<td><a [^>]*?href="([^"]*)"', re.DOTALL)
 COLUMNS = "80"  # which fit a window of 1220 px, the least that has both columns of navigation
 
 
@@ -71,6 +76,30 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     name = Path(page.file.src_uri).name
     link = f'<p><a class="md-button" href="{name}" download>Download this notebook</a></p>'
     return link + html if name.endswith(".ipynb") else html
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Improve the index of the search: a section is found by the words that the glossary has for
+    it, as by its title; the code of notebooks is left out.
+
+    Raises:
+        ValueError: a link of the glossary leads to no section.
+    """
+    site = Path(config.site_dir)
+    index_file = site / "search" / "search_index.json"
+    index = json.loads(index_file.read_text(encoding="utf-8"))
+    sections = {section["location"]: section for section in index["docs"]}
+    for location, section in sections.items():
+        if location.startswith("notebooks/"):
+            section["title"] = section["title"].rstrip("¶")
+            if "#" not in location:  # cells of code, beside the sections of text
+                section["text"] = ""
+    for words, link in ROW.findall((site / GLOSSARY / "index.html").read_text(encoding="utf-8")):
+        location = urljoin(GLOSSARY, link).lstrip("/")
+        if location not in sections:
+            raise ValueError(f"the glossary leads to {location}, which is no page or heading")
+        sections[location].setdefault("tags", []).extend(words.split(", "))
+    index_file.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
 
 
 def help_of(command: str) -> str:

@@ -33,6 +33,19 @@ LISTED = {
     "explanation/papers.md": [*SYSTEMS],
 }
 
+# What readers type into the search; docs/hooks.py gives it the words of the glossary.
+SEARCHED = """
+all-pairs, APSP, distance matrix, shortest path matrix, next hop, k shortest, negative cycle, BFS
+isochrone, OD matrix, travel time matrix, skim, catchment, service area, k nearest
+betweenness, closeness, diameter, Wiener index
+Floyd, Dijkstra, Johnson, Bellman-Ford, tropical, semiring, bottleneck, longest path
+autograd, gradient, Isomap, geodesic, Graphormer
+float16, int16, complex, deterministic, reproducible, overflow
+install, conda, uninstall, Windows, Mac, MPS, ROCm, AMD GPU, docker, container, thread safety
+multi-GPU, out of core, out of memory, benchmark, offline, exit status
+cite, bibtex, licence, license, changelog, version
+"""
+
 
 def test_readme_is_one_page():
     assert len(README.split()) <= 900
@@ -48,6 +61,23 @@ def test_a_how_to_page_has_at_most_1000_words_beside_its_code(page):
 def test_a_page_names_all_that_a_user_may_choose(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     assert not [name for name in LISTED[page] if not re.search(rf"[`[]{re.escape(name)}\b", text)]
+
+
+def test_the_glossary_has_the_words_of_readers():
+    """A query finds the sections for which each of its words begins one."""
+    text = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
+    rows = [row.strip("| ").split(" | ") for row in re.findall(r"^\| (?!words ).*$", text, re.M)]
+    split = [re.split(r"[\s,-]+", words.lower()) for words, _, _ in rows]
+
+    def is_found(query: str) -> bool:
+        asked = re.split(r"[\s-]", query.lower())
+        return any(all(any(w.startswith(a) for w in words) for a in asked) for words in split)
+
+    assert not [query for query in re.split(", |\n", SEARCHED.strip()) if not is_found(query)]
+    links = re.findall(r"\]\(([^)#]+)", text)
+    assert not [link for link in links if not (DOCS / "reference" / link).is_file()]
+    listed = [word for words, _, _ in rows for word in words.split(", ")]
+    assert len(listed) == len({*listed})
 
 
 @pytest.mark.parametrize("page", OUTSIDE, ids=lambda page: page.relative_to(ROOT).as_posix())
