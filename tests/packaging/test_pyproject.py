@@ -33,8 +33,7 @@ def test_every_package_is_pinned():
     assert {*names([*PROJECT["dependencies"], *chain(*EXTRAS.values())])} <= {
         name for name, _ in pinned
     }
-    command = f"pip install torch=={dict(pinned)['torch']} --index-url "
-    assert command in README  # the CPU build
+    command = f"pip install torch=={dict(pinned)['torch']} --index-url "  # the CPU build
     assert INSTALL.count(command) == 2
 
 
