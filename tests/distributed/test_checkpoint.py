@@ -110,13 +110,13 @@ def test_a_copy_of_rows_that_change_afterwards(spare, host_spare):
     assert torch.equal(copy, expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_killed_at_random(graph, tmp_path, seed):
     check_killed(graph, tmp_path / "state", seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3, 23))
+@pytest.mark.parametrize("seed", range(1, 23))
 def test_killed_at_random_more(graph, tmp_path, seed):
     check_killed(graph, tmp_path / "state", seed)
 

@@ -259,9 +259,8 @@ def left_blocks(path: Path) -> int:
     return path.with_name(path.name + ".rows").read_bytes().split(b"\n")[1].count(b"0")
 
 
-@pytest.mark.parametrize(
-    "name", [FILES[0], pytest.param(FILES[1], marks=pytest.mark.slow)], ids=FILES
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
 def test_faults(tmp_path: Path, name: str) -> None:
     """If a rank fails or is killed, the others end, what is written stays, and another call with
     any number of ranks finishes it.

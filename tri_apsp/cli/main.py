@@ -30,7 +30,7 @@ COMMANDS = {
     "accessibility": "sum what each vertex of a graph file reaches within some distances",
     "flows": "compute the load of each edge of a graph file if demand takes shortest paths",
     "prepare": "find an order of elimination of a graph file, which later commands use",
-    "hops": "measure a graph file by the edges or weights of its paths: diameter, closeness and others",
+    "hops": "measure a graph file by edges or weights: diameter, closeness and others",
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",
     "bench": "measure min-plus operations per second, beside SciPy",
