@@ -368,13 +368,18 @@ def cpu_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _cpu_name() -> str:
+def cpu_fact(name: str) -> str:
+    """Return what Linux says of the first core, such as its "model name"; "" if it says nothing."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
+    facts = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in facts if key.strip() == name), "")
+
+
+def _cpu_name() -> str:
+    return cpu_fact("model name") or platform.processor() or platform.machine()
 
 
 def _slug(name: str) -> str:

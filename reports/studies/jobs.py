@@ -78,8 +78,8 @@ class _Job(NamedTuple):
     page: str = ""
 
 
-def _distances(weights: torch.Tensor) -> torch.Tensor:
-    return tri_apsp.shortest_paths(weights).distances
+def _distances(graph: Any, **options: Any) -> torch.Tensor:
+    return tri_apsp.shortest_paths(graph, **options).distances
 
 
 def _numbers(result: Any) -> np.ndarray[Any, Any]:
@@ -134,14 +134,14 @@ def _gpu_jobs(device: torch.device, roads: csr_array) -> Iterator[_Job]:
     yield _Job(
         "all pairs of 8192 vertices, dense, float32",
         "a loop in torch, same GPU",
-        lambda: tri_apsp.shortest_paths(dense).distances,
+        partial(_distances, dense),
         lambda: _torch_loop(dense),
     )
     light = _random_weights(16384, 0.1, 4, torch.int16).to(device)
     yield _Job(
         "all pairs of 16384 vertices, weights 1 to 4, int16",
         "a loop in torch, same GPU",
-        lambda: tri_apsp.shortest_paths(light).distances,
+        partial(_distances, light),
         lambda: _torch_loop(light),
     )
     adjacency, sizes, matrices = _molecules(4096)
@@ -149,7 +149,7 @@ def _gpu_jobs(device: torch.device, roads: csr_array) -> Iterator[_Job]:
     yield _Job(
         "4096 molecules of 20 to 32 atoms",
         "SciPy, graph by graph, one core",
-        lambda: tri_apsp.shortest_paths(batch, sizes=batch_sizes).distances,
+        partial(_distances, batch, sizes=batch_sizes),
         lambda: _padded([csgraph.shortest_path(one, unweighted=True) for one in matrices]),
     )
     n, sources = 100_000, np.arange(256)
@@ -181,14 +181,14 @@ def _cpu_jobs(device: torch.device, roads: csr_array) -> Iterator[_Job]:
     yield _Job(
         "the same in float32, with predecessors",
         by_scipy,
-        lambda: tri_apsp.shortest_paths(dense, predecessors=True).distances,
+        partial(_distances, dense, predecessors=True),
         lambda: csgraph.floyd_warshall(as_array, return_predecessors=True)[0],
     )
     sources = np.linspace(0, roads.shape[0] - 1, 128).astype(int)
     yield _Job(
         f"128 rows of a road network, {roads.shape[0]:,} vertices",
         "SciPy's dijkstra, one core",
-        lambda: tri_apsp.shortest_paths(roads, sources=sources.tolist()).distances,
+        partial(_distances, roads, sources=sources.tolist()),
         lambda: csgraph.dijkstra(roads, indices=sources),
     )
     yield _betweenness(device, roads)._replace(page="flows")
@@ -217,7 +217,7 @@ def _jobs_of_pages() -> Iterator[_Job]:
     yield _Job(
         "all distances, 2000 vertices, 20,000 edges",
         "igraph, one core",
-        lambda: tri_apsp.shortest_paths(matrix).distances,
+        partial(_distances, matrix),
         lambda: np.array(other.distances(weights="weight")),
         "igraph-and-rustworkx",
     )
@@ -230,7 +230,7 @@ def _jobs_of_pages() -> Iterator[_Job]:
     yield _Job(
         "geodesic distances of 5000 points, 10 neighbours each",
         "SciPy's shortest_path, one core",
-        lambda: tri_apsp.shortest_paths(near).distances,
+        partial(_distances, near),
         lambda: csgraph.shortest_path(near),
         "isomap",
     )
@@ -242,7 +242,7 @@ def _jobs_of_pages() -> Iterator[_Job]:
     yield _Job(
         "20 rows of a street grid, 10,000 nodes",
         "NetworkX, one core",
-        lambda: tri_apsp.shortest_paths(network, sources=[*range(20)]).distances,
+        partial(_distances, network, sources=[*range(20)]),
         lambda: [[*map(search(streets, one).get, nodes)] for one in nodes[:20]],
         "osmnx",
     )
@@ -250,7 +250,7 @@ def _jobs_of_pages() -> Iterator[_Job]:
     yield _Job(
         "256 molecules of 20 to 32 atoms",
         "SciPy, graph by graph, one core",
-        lambda: tri_apsp.shortest_paths(adjacency, sizes=sizes).distances,
+        partial(_distances, adjacency, sizes=sizes),
         lambda: _padded([csgraph.shortest_path(one, unweighted=True) for one in matrices]),
         "pytorch-geometric",
     )

@@ -2,10 +2,8 @@
 be continued.
 """
 
-import contextlib
 import csv
 import datetime
-import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +16,7 @@ from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.console.machine import versions, versions_line
 from tri_apsp.console.output import flat_fields
-from tri_apsp.device import describe, installed_version
+from tri_apsp.device import cpu_fact, describe, installed_version
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import kernel_fields
@@ -194,11 +192,8 @@ def _generation() -> str:
     """Return what tells apart processors of one name, as virtual machines give it: ", family 25
     model 1"; "" if the system does not say.
     """
-    with contextlib.suppress(OSError):
-        facts = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        found = re.search(r"cpu (family)\s*: (\d+)\n(model)\s*: (\d+)", facts)
-        return f", {' '.join(found.groups())}" if found else ""
-    return ""
+    family, model = cpu_fact("cpu family"), cpu_fact("model")
+    return f", family {family} model {model}" if family and model else ""
 
 
 def cell(value: object) -> str:

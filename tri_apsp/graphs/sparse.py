@@ -405,19 +405,23 @@ class SparseGraph:
             changed = self._same_edges(replace(self, by_source=lists.with_weights(values)))
         new = is_open & ~is_known
         if bool(new.any()):
-            changed = changed._with_new(tails[new], heads[new], weights[new])
+            # Other weights have not moved the places.
+            changed = changed._with_new(-1 - places[new], tails[new], heads[new], weights[new])
         closed = is_known & ~is_open
         if bool(closed.any()):
             changed = changed._without(tails[closed], heads[closed])
         return changed
 
     def _with_new(
-        self, tails: torch.Tensor, heads: torch.Tensor, weights: torch.Tensor
+        self,
+        places: torch.Tensor,
+        tails: torch.Tensor,
+        heads: torch.Tensor,
+        weights: torch.Tensor,
     ) -> SparseGraph:
-        """Return the graph with edges that it does not have."""
+        """Return the graph with edges that it does not have, each before a place of by_source."""
         order = (tails * self.n + heads).argsort()
-        tails, heads, weights = tails[order], heads[order], weights[order]
-        places = -1 - self.by_source.places_of(tails, heads)
+        places, tails, heads, weights = (x[order] for x in (places, tails, heads, weights))
         changed = replace(self, by_source=self.by_source.with_new(places, tails, heads, weights))
         if "_transposition" in self.__dict__:
             known, order = self._transposition, (heads * self.n + tails).argsort()

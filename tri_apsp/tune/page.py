@@ -69,7 +69,7 @@ def read_studies(where: str) -> dict[TuningTask, optuna.Study]:
 
 def page_of_run(studies: Mapping[TuningTask, optuna.Study], slug: str) -> Path | None:
     """Write the page of the studies of a run beside the journals, and return its path; None if
-    matplotlib is missing or nothing was timed, or, with a warning, if there is no page.
+    matplotlib is missing, nothing was timed or, with a warning, the page cannot be written.
     """
     timed = {task: study for task, study in studies.items() if timed_trials(study)}
     if not timed or find_spec("matplotlib") is None:
@@ -115,7 +115,8 @@ def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: s
 def _result(study: optuna.Study) -> str:
     """Return what was measured, and the default beside the best."""
     best, default = study.best_trial, study.get_trials(deepcopy=False)[0]
-    _, measured, right, timed, _ = steps_of(study).values()
+    steps = steps_of(study)
+    measured, right, timed = (steps[name] for name in ("measured", "right", "timed in full"))
     rows = [(name, default.params.get(name), best.params[name]) for name in best.params]
     cells = "\n".join(
         f"<tr{'' if ours == theirs else ' class=changed'}>"

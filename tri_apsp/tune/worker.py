@@ -256,7 +256,8 @@ class Workers:
         for compiler in self._compilers:
             self._idle.put(compiler)
         self.parallel = cards + count
-        self._numbers = defaultdict[TuningTask, Iterator[int]](itertools.count)
+        # How many configurations of each task were begun.
+        self._begun = defaultdict[TuningTask, Iterator[int]](itertools.count)
 
     def evaluate(
         self,
@@ -273,9 +274,9 @@ class Workers:
             is_slow: called with the time of the first run; returns whether that is the only one.
             is_late: returns whether there is no time left to measure; the outcome is None then.
         """
-        # A card begins a task by compiling the default for itself, so that its first configuration,
-        # often the default, does not wait for a compiler too.
-        if next(self._numbers[task]) >= len(self._cards):
+        # A card first compiles the default of a task itself. So its first configuration, often the
+        # default, does not wait for a compiler.
+        if next(self._begun[task]) >= len(self._cards):
             compiled = self._compile(task, config, odd=False)
             if compiled.kind is not OutcomeKind.correct:
                 return compiled

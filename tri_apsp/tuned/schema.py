@@ -1,6 +1,4 @@
-"""The schema of a tuned file. Imported only to read or
-write a file: pydantic loads slowly.
-"""
+"""The schema of a tuned file. Imported only to read or write one: pydantic loads slowly."""
 
 from __future__ import annotations
 
