@@ -48,6 +48,7 @@ class SyntheticPool:
     parallel: int = 1
     closed: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
+    ahead: list[TuningTask] = field(default_factory=list)
     _lock: Any = field(default_factory=threading.Lock)
 
     def time_ms(self, task: TuningTask, config: CompleteConfig) -> float:
@@ -57,6 +58,9 @@ class SyntheticPool:
         steps = (getattr(config.product, name) / getattr(FASTEST, name) for name in names)
         solve = abs(config.cutoff - 128) / 1024 + (config.method != "kleene")
         return 1 + sum(abs(step - 1) for step in steps) / 4 + solve * (task.kernel == "solve")
+
+    def compile_defaults(self, tasks: Sequence[TuningTask]) -> None:
+        self.ahead += tasks
 
     def evaluate(
         self,

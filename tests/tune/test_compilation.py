@@ -1,6 +1,7 @@
 """Compiling without a GPU: what a worker launches is compiled before, into Triton's cache."""
 
 import dataclasses
+import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -77,6 +78,22 @@ def test_what_does_not_compile_or_is_late_is_not_measured(
             workers.final(task, [small], rounds=1)
     # A final also measures a size with other launch conditions, for which compilers compile first.
     assert len(list(tmp_path.rglob("_product_kernel.cubin"))) == compiled + 1
+
+
+def test_defaults_of_tasks_to_come_are_compiled_beside_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(module, "cpu_count", lambda: 4)
+    monkeypatch.setattr(module, "describe", lambda device: H200)
+    task = TuningTask("nvidia", "small_product", "float32", "nonnegative", 512)
+    without_memory = dataclasses.replace(task, batch=1 << 60)
+    with closing(Workers([torch.device("cuda", 0)])) as workers:
+        workers.compile_defaults([without_memory, task])
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.rglob("_product_kernel.cubin")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
 
 def test_all_gpus_of_a_host_share_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:

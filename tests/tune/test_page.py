@@ -50,9 +50,10 @@ def searched(storage: BaseStorage, name: str, fails: bool = False) -> None:
     values += [{p.name: p.choices[-1] for p in SPACE.parameters}]
     outcomes = iter([correct(2.0), correct(1.0), Outcome(OutcomeKind.compile_error, message="no")])
     failed = Outcome(OutcomeKind.compile_error, message="no")
-    search = Search(
-        SPACE, values, study=open_study(storage, name, resume=False), default=values[0], trials=3
-    )
+    study = open_study(storage, name, resume=False)
+    study.set_user_attr("device", "Some CPU")
+    study.set_user_attr("versions", "torch 2.99")
+    search = Search(SPACE, values, study=study, default=values[0], trials=3)
     search.run(lambda *arguments: failed if fails else next(outcomes))
 
 
@@ -78,6 +79,7 @@ def test_every_task_is_on_the_page(
     path = tmp_path / "new" / "searches.html"
     assert cli("--page", path.parent, "--storage", journal) == Ended(0, f"{path}\n", "")
     page = path.read_text(encoding="utf-8")
+    assert page.count("<p>Some CPU; torch 2.99; 20") == len(NAMES)
     body = page[page.index("<body>") :]
     assert "<h1>Searches on some-cpu</h1>" in body
     assert re.findall(r"<h2 .*>cpu product, (.*)</h2>", body) == list(NAMES.values())

@@ -236,6 +236,7 @@ class TestTime:
         assert clock.now <= 10
         assert 5 < len(product.trials) < product.candidates
         assert len(solve.trials) > 5
+        assert pool.ahead == [SOLVE]  # its default is compiled meanwhile
 
     def test_tasks_are_left_out_at_the_end_of_the_time(self, clock: Clock) -> None:
         pool = SyntheticPool(before=lambda count: clock.advance(2.0 * (count > 1)))

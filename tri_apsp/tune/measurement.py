@@ -27,7 +27,7 @@ from tri_apsp.tune.workloads import (
 )
 
 # Screening: the time limit of all runs of a configuration, by kind of device.
-_SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
+_SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.1}
 # Their minimum and maximum number.
 _SCREEN_RUNS = (3, 2000)
 # The warm-up before the rounds of a final, so that clocks settle.

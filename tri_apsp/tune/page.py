@@ -113,8 +113,11 @@ def write_page(studies: Mapping[TuningTask, optuna.Study], path: Path, device: s
 
 
 def _result(study: optuna.Study) -> str:
-    """Return what was measured, and the default beside the best."""
+    """Return where and what was measured, and the default beside the best."""
     best, default = study.best_trial, study.get_trials(deepcopy=False)[0]
+    about = [study.user_attrs[name] for name in ("device", "versions") if name in study.user_attrs]
+    if best.datetime_complete is not None:
+        about.append(str(best.datetime_complete.date()))
     steps = steps_of(study)
     measured, right, timed = (steps[name] for name in ("measured", "right", "timed in full"))
     rows = [(name, default.params.get(name), best.params[name]) for name in best.params]
@@ -124,6 +127,7 @@ def _result(study: optuna.Study) -> str:
         for name, theirs, ours in [("time", _time(default.value), _time(best.value)), *rows]
     )
     return (
+        f"<p>{escape('; '.join(about))}</p>\n"
         f"<p>{measured} configurations: {timed} timed, {right - timed} pruned as slow, "
         f"{measured - right} failed.</p>\n"
         f"<table>\n<tr><th></th><th>default</th><th>best</th></tr>\n{cells}\n</table>"

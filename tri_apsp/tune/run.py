@@ -19,7 +19,7 @@ from optuna.storages import BaseStorage
 
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, from_fields, to_fields
-from tri_apsp.console.machine import device_line
+from tri_apsp.console.machine import device_line, versions_line
 from tri_apsp.device import describe
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.candidates import (
@@ -97,6 +97,7 @@ def run_plans(
                 several = f"{count} x " if count > 1 else ""
                 progress.began(f"{several}{device_line(plan.device)}", len(plan.tasks))
                 with closing(make_pool(plan.devices)) as pool:
+                    pool.compile_defaults(plan.tasks[1:])
                     tuner = _Tuner(plan, storage, pool, progress)
                     studies.append((facts.slug, tuner.studies))
                     for task in plan.tasks:
@@ -171,7 +172,12 @@ class _Tuner:
             self._storage, name, resume=settings.resume, shared=settings.storage is not None
         )
         # What optuna-dashboard shows of a study.
-        about = {"task": str(task), "device": self._device.name, "units": "ms"}
+        about = {
+            "task": str(task),
+            "device": self._device.name,
+            "versions": versions_line(),
+            "units": "ms",
+        }
         for key, value in about.items():
             study.set_user_attr(key, value)
         # A result depends on these settings besides the name of the study.

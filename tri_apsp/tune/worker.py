@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import CompleteConfig
+from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import cpu_count, current, describe
 from tri_apsp.errors import ApspError, EngineError
 from tri_apsp.gpu.ahead import META
@@ -250,7 +250,8 @@ class Workers:
         # The main process and the workers need a core each too.
         most = min(_MAX_COMPILERS * cards, cpu_count() - 1 - cards)
         count = 0 if first.type == "cpu" else max(1, most)
-        compile_only = partial(Compilation, gpu=first, facts=describe(first))
+        self._facts = describe(first)
+        compile_only = partial(Compilation, gpu=first, facts=self._facts)
         self._compilers = [Worker(META, compile_only) for _ in range(count)]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         for compiler in self._compilers:
@@ -258,6 +259,24 @@ class Workers:
         self.parallel = cards + count
         # How many configurations of each task were begun.
         self._begun = defaultdict[TuningTask, Iterator[int]](itertools.count)
+
+    def compile_defaults(self, tasks: Sequence[TuningTask]) -> None:
+        """Begin to compile the defaults of tasks to come, each of which else waits for its own, and
+        return. One compiler does so beside the search, and then joins the others.
+        """
+        if len(self._compilers) < 2:
+            return
+        compiler = self._idle.get()
+
+        def compile_each() -> None:
+            with contextlib.suppress(CancelledError):
+                for task in tasks:
+                    config = default_config(task.engine, task.torch_dtype, self._facts)
+                    with contextlib.suppress(ApspError):  # raised again when the task begins
+                        compiler.compile(task, config, odd=False)
+            self._idle.put(compiler)
+
+        threading.Thread(target=compile_each, daemon=True).start()
 
     def evaluate(
         self,
