@@ -10,6 +10,7 @@ import torch
 from engines.contract import EngineContract
 
 import tri_apsp
+from tri_apsp.semirings import no_edge
 
 
 class TestCpuEngine(EngineContract):
@@ -132,6 +133,29 @@ def test_several_threads_may_solve_at_once() -> None:
         )
     for graph, result in zip(graphs, results, strict=True):
         cases.assert_distances(result.distances, graph)
+
+
+@pytest.mark.slow  # compiles
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
+def test_many_small_products_run_in_one_call(dtype: torch.dtype, threads: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for batch, m, k, n in ((65, 7, 5, 9), (300, 16, 16, 16), (67, 64, 64, 64), (66, 1, 0, 2)):
+            random = torch.Generator().manual_seed(n)
+            a, b, c = (
+                torch.randint(-9, 99, (batch, *shape), generator=random).to(dtype)
+                for shape in ((m, k), (k, n), (m, n))
+            )
+            a[::3, :, :1] = no_edge(dtype)
+            one_by_one = [tri_apsp.min_plus(*three) for three in zip(a, b, c, strict=True)]
+            found = tri_apsp.min_plus(a, b, c)
+            assert torch.equal(found, torch.stack(one_by_one))
+            # Strides of another order.
+            assert torch.equal(tri_apsp.min_plus(a.mT.contiguous().mT, b, c), found)
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Graphs(torch.utils.data.Dataset[torch.Tensor]):

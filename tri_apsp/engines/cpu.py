@@ -29,6 +29,7 @@ from tri_apsp.kernels.cpu.gradients import (
 )
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
+from tri_apsp.kernels.cpu.small_products import small_products_kernel
 from tri_apsp.kernels.cpu.value_range import find_extremes
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
 from tri_apsp.memory import empty
@@ -37,6 +38,8 @@ from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded
 
 # The largest n of graphs that one kernel solves whole, and the most graphs of a task.
 _SMALL_GRAPH, _GRAPHS = 64, 64
+# The most operations of a product of which one call computes several.
+_SMALL_PRODUCT = _SMALL_GRAPH**3
 # Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
 _PACKED_ROWS = 96
 # Rows, or columns, of a task of gradients.
@@ -92,6 +95,10 @@ class CpuEngine(Engine):
             ):
                 c, a, b = whole_c[:, rows, columns], whole_a[:, rows], whole_b[:, :, columns]
                 work += c.size * a.shape[2]
+                if c.shape[0] > _GRAPHS and c[0].size * a.shape[2] <= _SMALL_PRODUCT:
+                    parts = _parts(c.shape[0], c.size * a.shape[2], self._threads)
+                    tasks += [(c[part], a[part], b[part], update.fresh) for part in parts]
+                    continue
                 height, width = self._task_shape(*c.shape)
                 for item in range(c.shape[0]):
                     for i in range(0, c.shape[1], height):
@@ -291,7 +298,10 @@ class CpuEngine(Engine):
             c.fill(self.no_edge)
         constants = *self._constants, self.spec.nonnegative, self._operation, self._width
         depth = block_k or self._tiles.block_k
-        self._product(c, a, b, *constants, _PACKED_ROWS, depth)
+        product = self._product
+        if c.ndim == 3:
+            product = small_products_kernel(c.dtype, self._operation)
+        product(c, a, b, *constants, _PACKED_ROWS, depth)
 
 
 @functools.cache
