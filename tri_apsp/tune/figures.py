@@ -132,7 +132,7 @@ def _final(axes: Axes, study: optuna.Study) -> None:
         color = _ORANGE if name.endswith("winner") else _GRAY
         axes.plot([times.p20_ms, times.p80_ms], [place, place], color=color, linewidth=4, alpha=0.5)
         axes.plot(times.p50_ms, place, "o", color=color)
-    axes.set_yticks(range(len(final)), list(final))
+    axes.set_yticks(range(len(final)), [name.replace(", ", ",\n") for name in final])
     axes.invert_yaxis()
     axes.set(xlabel="ms", title="Final: median, and p20 to p80")
 

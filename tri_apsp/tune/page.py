@@ -24,11 +24,13 @@ _PAGE = """\
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
 <title>Searches on {device}</title>
 <style>
 body {{ font-family: sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; }}
 table {{ border-collapse: collapse; }}
 th, td {{ border-bottom: 1px solid #ccc; padding: 0.2em 1em 0.2em 0; text-align: left; }}
+svg {{ max-width: 100%; height: auto; }}
 .changed {{ font-weight: bold; }}
 </style>
 </head>
