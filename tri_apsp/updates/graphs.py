@@ -102,10 +102,7 @@ class DenseWeights:
 
     def grown(self, n: int) -> DenseWeights:
         """Return weights (n, n) with further vertices, which have no edges."""
-        weights = self.weights.new_full((n, n), no_edge(self.dtype))
-        weights.fill_diagonal_(0)
-        weights[: self.n, : self.n] = self.weights
-        return DenseWeights(weights)
+        return DenseWeights(_grown(self.weights, n))
 
     def with_edges(self, edges: Edges, *, in_place: bool = False) -> DenseWeights:
         """Return the graph with other weights of some edges."""
@@ -126,16 +123,13 @@ class SparseWeights:
 
     @property
     def lowest(self) -> float | int:
-        """The smallest weight; 0 if none is negative."""
         return self.graph.lowest
 
     @property
     def largest(self) -> float | int:
-        """The largest magnitude of a weight; 0 if there is none."""
         return max(self.graph.heaviest, -self.graph.lowest)
 
     def weights_of(self, tails: torch.Tensor, heads: torch.Tensor) -> torch.Tensor:
-        """Return the weights of edges, no_edge where there is none, on the CPU."""
         places = self.graph.by_source.numbers_of(tails, heads)
         weights = self.graph.by_source.weights
         if not len(weights):
@@ -144,13 +138,11 @@ class SparseWeights:
         return found.masked_fill_(places < 0, no_edge(self.dtype))
 
     def edges_at(self, vertices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the tails and the heads of all edges from and to some vertices."""
         ends = self.graph.by_source.owners(), self.graph.by_source.vertices.long()
         chosen = torch.isin(ends[0], vertices) | torch.isin(ends[1], vertices)
         return ends[0][chosen], ends[1][chosen]
 
     def lists_of(self, edges: Edges) -> Lists:
-        """Return all edges as lists, and the places of some of them."""
         into, out = self.graph.by_destination, self.graph.by_source
         places = torch.stack(
             (into.numbers_of(edges.heads, edges.tails), out.numbers_of(edges.tails, edges.heads))
@@ -198,13 +190,11 @@ class Edges:
         return self.new.numel()
 
     def chosen(self, which: torch.Tensor | slice) -> Edges:
-        """Return some of them."""
         if which == slice(None) if isinstance(which, slice) else bool(which.all()):
             return self
         return Edges(self.tails[which], self.heads[which], self.old[which], self.new[which])
 
     def to(self, device: torch.device) -> Edges:
-        """Return them on a device."""
         if device == self.new.device:
             return self
         ends, weights = (
@@ -390,13 +380,22 @@ def grown_result(result: Result, n: int) -> Result:
             "`vertices` must be left out for a graph whose vertices have names, but is given; "
             "prepare the graph with its new vertices."
         )
-    d, pred, old = result.distances, result.predecessors, result.distances.shape[-1]
-    shape = (*d.shape[:-2], n, n)
-    distances = d.new_full(shape, no_edge(d.dtype))
-    distances.diagonal(dim1=-2, dim2=-1).zero_()
-    distances[..., :old, :old] = d
+    distances, pred, old = (
+        _grown(result.distances, n),
+        result.predecessors,
+        result.distances.shape[-1],
+    )
     if pred is not None:
-        given, pred = pred, pred.new_full(shape, -1)
+        given, pred = pred, pred.new_full(distances.shape, -1)
         pred[..., :old, :old] = given
     labels = None if result.labels is None else range(n)
     return dataclasses.replace(result, distances=distances, predecessors=pred, labels=labels)
+
+
+def _grown(matrix: torch.Tensor, n: int) -> torch.Tensor:
+    """Return weights or distances (..., n, n) with further vertices, which have no edges."""
+    old = matrix.shape[-1]
+    grown = matrix.new_full((*matrix.shape[:-2], n, n), no_edge(matrix.dtype))
+    grown.diagonal(dim1=-2, dim2=-1).zero_()
+    grown[..., :old, :old] = matrix
+    return grown
