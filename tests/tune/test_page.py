@@ -30,7 +30,7 @@ from tri_apsp.tune.search import (
     Search,
     add_default_times,
     journal_path,
-    open_journal,
+    open_storage,
     open_study,
     task_of_study,
 )
@@ -60,7 +60,7 @@ def searched(storage: BaseStorage, name: str, fails: bool = False) -> None:
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     path = tmp_path / "some-cpu.log"
-    storage = open_journal(path)
+    storage = open_storage(str(path))
     for name in NAMES:
         searched(storage, name, fails=True)
         searched(storage, name)
@@ -97,7 +97,7 @@ def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
     cli: Callable[..., Ended], home: Path
 ) -> None:
     for name in NAMES:
-        searched(open_journal(journal_path(describe(torch.device("cpu")).slug)), name)
+        searched(open_storage(str(journal_path(describe(torch.device("cpu")).slug))), name)
     found = cli("--page", home, "--device", "cpu", "--dtype", "int16", "--n", 128, "--json").json
     assert found == {
         "file": str(home / "searches.html"),
@@ -108,7 +108,7 @@ def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
 
 def test_the_newest_study_with_times_counts(journal: Path) -> None:
     for name in NAMES:
-        searched(open_journal(journal), name, fails=True)
+        searched(open_storage(str(journal)), name, fails=True)
     names = [study.study_name for study in read_studies(str(journal)).values()]
     assert names == [f"{name}-2" for name in NAMES]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune import search
-from tri_apsp.tune.search import journal_path, open_journal, open_storage, open_study
+from tri_apsp.tune.search import journal_path, open_storage, open_study
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("home")
 def test_a_study_is_resumed_or_another_one_begins() -> None:
     counts = []
     for resume in (False, True, False, True):
-        study = open_study(open_journal(journal_path("slug")), "a-study", resume=resume)
+        study = open_study(open_storage(str(journal_path("slug"))), "a-study", resume=resume)
         study.tell(study.ask({"x": optuna.distributions.CategoricalDistribution((1, 2))}), 3.0)
         counts.append((study.study_name, len(study.trials)))
     assert counts == [("a-study-1", 1), ("a-study-1", 2), ("a-study-2", 1), ("a-study-2", 2)]
@@ -30,7 +30,7 @@ def test_a_journal_that_cannot_be_used_is_refused(content: str | None) -> None:
     else:
         path.write_text(content)
     with pytest.raises(InputError, match=f"the journal of searches must be .* {path} is not"):
-        open_journal(journal_path("slug"))
+        open_storage(str(path))
 
 
 @pytest.mark.parametrize("url", ["FOLDER/new/searches.log", "sqlite:///FOLDER/searches.db"])

@@ -15,7 +15,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import UpdateFinishedTrialError
@@ -85,7 +84,6 @@ class Search:
         }
         # The candidates that were not proposed yet.
         self._open = {self._key(values): values for values in (default, *candidates)}
-        self._places = {key: self._place(values) for key, values in self._open.items()}
         self._evaluated: list[Evaluated] = []
         self._samples = len(self._open) > trials
         # The numbers of the trials that need no further look, and of those that other processes
@@ -97,7 +95,16 @@ class Search:
         random.Random(seed).shuffle(order)
         self._planned = iter([default, *anchors, *order])
         # A search that is resumed continues with other random configurations.
-        self._sampler = _tpe_sampler(seed + len(study.get_trials(deepcopy=False)))
+        seed += len(study.get_trials(deepcopy=False))
+        # Every setting is given in which Optuna 4 and 5 differ; 4 calls some of them experimental.
+        with _experimental():
+            self._sampler = optuna.samplers.TPESampler(
+                seed=seed,
+                n_startup_trials=_STARTUP,
+                multivariate=True,
+                group=False,
+                constant_liar=True,
+            )
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=_STARTUP)
 
     def run(self, evaluate: Evaluate, parallel: int = 1) -> list[Evaluated]:
@@ -156,16 +163,13 @@ class Search:
         is_late = count and time.monotonic() >= self._end
         if count >= self._trials or not self._open or is_late:
             return None
-        free = self._free()
+        free = {key: values for key, values in self._open.items() if key not in self._elsewhere}
         if not free or count + len(self._elsewhere) >= self._trials:
             if running:
                 return None
             for number in self._elsewhere.values():
                 self._study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
-            if self._elsewhere:
-                return self._ask(running)  # one that was killed after it measured counts now
-        if not free:
-            return None
+            return self._ask(running)  # one that was killed after it measured counts now
         for values in self._planned:
             if self._key(values) in free:
                 return self._begun(values)
@@ -177,10 +181,6 @@ class Search:
         # Known, or no candidate: TPE learns to propose others.
         self._study.tell(trial, state=TrialState.PRUNED)
         return self._begun(self._nearest(trial.params, free))
-
-    def _free(self) -> dict[Key, Values]:
-        """Return the candidates that neither were proposed here nor run elsewhere."""
-        return {key: values for key, values in self._open.items() if key not in self._elsewhere}
 
     def _begun(self, values: Values) -> Trial:
         """Return a trial of `values`; of {}, one that TPE proposes.
@@ -225,9 +225,12 @@ class Search:
         """Return the candidate whose values are the fewest steps from `values`, in parts of the
         range of each parameter.
         """
-        places = np.array([self._places[key] for key in free])
-        steps = np.abs(places - self._place(values)).sum(axis=1)
-        return [*free.values()][int(steps.argmin())]
+
+        def steps(candidate: Values) -> float:
+            places = zip(self._place(candidate), self._place(values), strict=True)
+            return sum(abs(here - there) for here, there in places)
+
+        return min(free.values(), key=steps)
 
     def _place(self, values: Values) -> list[float]:
         return [
@@ -237,14 +240,6 @@ class Search:
 
     def _key(self, values: Mapping[str, Any]) -> Key:
         return tuple(values.get(parameter.name) for parameter in self._space.parameters)
-
-
-def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
-    """Return Optuna's TPE with every setting given in which its versions 4 and 5 differ."""
-    with _experimental():  # as version 4 called settings that stayed
-        return optuna.samplers.TPESampler(
-            seed=seed, n_startup_trials=_STARTUP, multivariate=True, group=False, constant_liar=True
-        )
 
 
 @contextlib.contextmanager
@@ -260,13 +255,7 @@ def journal_path(slug: str) -> Path:
     return studies_directory() / f"{slug}.log"
 
 
-def open_journal(path: Path) -> BaseStorage:
-    """Return the journal of searches in a file, which is created if there is none.
-
-    Raises:
-        InputError: the file cannot be used.
-    """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it logs each trial on stderr
+def _open_journal(path: Path) -> BaseStorage:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = JournalFileOpenLock(str(path))
@@ -284,16 +273,16 @@ def open_journal(path: Path) -> BaseStorage:
 
 
 def open_storage(storage: str) -> BaseStorage:
-    """Return the storage of searches: a journal file, or the database of a URL such as
-    sqlite:///searches.db.
+    """Return the storage of searches: a journal file, which is created if there is none, or the
+    database of a URL such as sqlite:///searches.db.
 
     Raises:
         InputError: it cannot be used, or a package that it needs is not installed.
     """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it logs each trial on stderr
     kind, is_url, _ = storage.partition("://")
     if not is_url:
-        return open_journal(Path(storage))
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+        return _open_journal(Path(storage))
     try:
         # Without Optuna's heartbeats, which are for `optimize` only, not for ask and tell.
         return RDBStorage(storage)
