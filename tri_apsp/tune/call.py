@@ -52,47 +52,39 @@ def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) ->
         settings: with the time for everything, and where tuned files go.
         shown: whether to show the progress on stderr.
     """
-    with tuned.searching(settings.save_dir or tuned.save_directory()):
-        return _tune_call(call, settings, shown=shown)
-
-
-def _tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) -> TunedCall:
     began = time.monotonic()
-    with tuned.lookups() as found:
-        call()
-    tasks = tasks_of(found)
-    if not tasks:
-        raise InputError(
-            "`call` must run a kernel that can be tuned, such as those of dense solves, products "
-            "and sweeps on a GPU, but runs none; there is nothing to tune for it."
-        )
-    device = found[0].torch_device
-    before = _times(call, device)
-    taken = time.monotonic() - began + _SECONDS
-    left = max(1.0, settings.seconds(len(tasks)) - taken)
-    plan = TuningPlan(tasks, (device,), dataclasses.replace(settings, time_budget=left))
-    result = run_plans([plan], shown=shown)
-    return TunedCall(before, _times(call, device), result)
+    with tuned.searching(settings.save_dir or tuned.save_directory()):
+        with tuned.lookups() as found:
+            call()
+        tasks = tasks_of(found)
+        if not tasks:
+            raise InputError(
+                "`call` must run a kernel that can be tuned, such as those of dense solves, "
+                "products and sweeps on a GPU, but runs none; there is nothing to tune for it."
+            )
+        device = found[0].torch_device
+        before = _times(call, device)
+        taken = time.monotonic() - began + _SECONDS
+        left = max(1.0, settings.seconds(len(tasks)) - taken)
+        plan = TuningPlan(tasks, (device,), dataclasses.replace(settings, time_budget=left))
+        result = run_plans([plan], shown=shown)
+        return TunedCall(before, _times(call, device), result)
 
 
 def tasks_of(calls: Iterable[tuned.LookupCall]) -> tuple[TuningTask, ...]:
     """Return the task of each kernel that some calls look up, in the order of tuning. Of calls that
-    differ by their sign, the last is meant: a solve looks up again once it has seen its weights.
+    differ by their sign, the last is meant: a solve looks up again once it has seen its weights. A
+    task has no more graphs than fit the memory.
     """
     tasks = dict[TuningTask, None]()
     for call in {each._replace(sign=""): each for each in calls}.values():
         for record in call.records():
             sign = call.sign if call.dtype in record.signed_dtypes else "any"
             n = size_at(call.engine, record.name, call.dtype, call.n)
-            task = TuningTask(call.engine, record.name, call.dtype, sign, n, call.batch)
-            tasks[_fitting(task, call.device.memory)] = None
+            task = TuningTask(call.engine, record.name, call.dtype, sign, n)
+            fit = call.device.memory // (MATRICES * n**2 * task.torch_dtype.itemsize)
+            tasks[dataclasses.replace(task, batch=max(1, min(call.batch, fit)))] = None
     return tuple(tasks)
-
-
-def _fitting(task: TuningTask, memory: int) -> TuningTask:
-    """Return a task of as many graphs as fit the memory."""
-    most = memory // (MATRICES * task.n**2 * task.torch_dtype.itemsize)
-    return dataclasses.replace(task, batch=max(1, min(task.batch, most)))
 
 
 def _times(call: Callable[[], object], device: torch.device) -> Times:

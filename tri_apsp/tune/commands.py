@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tri_apsp import prepare, shortest_paths, tuned
 from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
-from tri_apsp.console.output import duration, flat_fields, print_json
+from tri_apsp.console.output import duration, flat_fields, print_json, print_lines
 from tri_apsp.device import describe, resolve_all
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DenseGraph, load_graph
@@ -156,15 +156,12 @@ def _verify(args: argparse.Namespace, planned: Sequence[TuningPlan]) -> int:
     """Time each saved configuration and the default again, on one device of each model, print the
     state of each, and return the exit status.
     """
-    rows = []
-    for plan in planned:
-        rows += _verified(args, plan)
+    rows = [row for plan in planned for row in _verified(args, plan)]
     _emit(args, {"entries": rows}, [] if rows else [_NONE])
     return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
 
 
-def _verified(args: argparse.Namespace, plan: TuningPlan) -> list[dict[str, Any]]:
-    rows = []
+def _verified(args: argparse.Namespace, plan: TuningPlan) -> Iterator[dict[str, Any]]:
     with closing(Workers([plan.device])) as workers:
         for path, task, entry in _entries(args, plan):
             baselines = baselines_of(task, plan.device)
@@ -175,21 +172,18 @@ def _verified(args: argparse.Namespace, plan: TuningPlan) -> list[dict[str, Any]
             state = _state(winner, default)
             message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
             now = None if state == _FAILED else default.median_ms / winner.median_ms
-            rows.append(
-                {
-                    "file": str(path),
-                    "task": str(task),
-                    "state": state,
-                    "speedup": now,
-                    "stored_speedup": entry.speedup,
-                    "message": message,
-                }
-            )
             if not args.json:
                 then = f"{entry.speedup:.2f} x when it was tuned"
                 found = message if now is None else f"{now:.2f} x the default now, {then}"
                 print(f"{task}: {state}: {found}", flush=True)
-    return rows
+            yield {
+                "file": str(path),
+                "task": str(task),
+                "state": state,
+                "speedup": now,
+                "stored_speedup": entry.speedup,
+                "message": message,
+            }
 
 
 def _state(saved: Outcome, default: Outcome) -> str:
@@ -244,9 +238,8 @@ def _emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str
     """Print `content` with --json, else `lines`."""
     if args.json:
         print_json(content)
-        return
-    for line in lines:
-        print(line)
+    else:
+        print_lines(lines)
 
 
 _ACTIONS = {
