@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, Parser
-from tri_apsp.console.options import DEVICES, ENGINE, add_options, json_of
+from tri_apsp.console.options import DEVICES, ENGINE, add_options, json_of, option
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import BUDGETS, studies_directory
 from tri_apsp.tuned.records import RECORDS
@@ -46,8 +46,111 @@ exit status:
   {interrupted:3}  interrupted (Ctrl-C, SIGTERM)
 """
 
+_QUICK, _FULL = BUDGETS["quick"], BUDGETS["full"]
 
-def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
+_WHAT = (
+    *(
+        option(
+            name,
+            dest=dest,
+            nargs="+",
+            choices=list(choices),
+            default=[],
+            metavar=name[2:].upper(),
+            help=f"{', '.join(choices)}; default: those of the {every}",
+        )
+        for name, dest, choices, every in (
+            ("--kernel", "kernels", dict.fromkeys(kernel for _, kernel in RECORDS), "engine"),
+            ("--dtype", "dtypes", DTYPES_BY_NAME, "effort"),
+            ("--sign", "signs", SIGNS, "effort"),
+        )
+    ),
+    option(
+        "--n",
+        type=int,
+        nargs="+",
+        default=[],
+        help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is "
+        "tuned at that size, and batches that do not fit are skipped; default: those of the effort",
+    ),
+    option(
+        "--graph",
+        metavar="FILE",
+        help="tune what the distances of all pairs of this file run, and nothing else, and print "
+        "their time before and after; not with --kernel, --n or --sign",
+    ),
+    DEVICES,
+    ENGINE,
+)
+_HOW = (
+    option(
+        "--effort",
+        choices=list(BUDGETS),
+        default="quick",
+        help=f"quick (default): up to {_QUICK.seconds:.0f} s per task; "
+        f"full: up to {_FULL.seconds:.0f} s",
+    ),
+    option(
+        "--trials",
+        type=int,
+        metavar="T",
+        help=f"at most T configurations per task, or all if there are fewer; default: "
+        f"{_QUICK.trials} quick, {_FULL.trials} full",
+    ),
+    option(
+        "--time-budget",
+        type=float,
+        metavar="SECONDS",
+        help="time for all tasks; default: the time of the effort for each task",
+    ),
+    option("--seed", type=int, default=0, help="seed of the sampler; default: 0"),
+    option(
+        "--save-dir",
+        type=Path,
+        metavar="DIR",
+        help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; "
+        "default: the one below",
+    ),
+    option(
+        "--storage",
+        metavar="URL",
+        help="where trials are kept, which several hosts may share at once: a journal file in a "
+        "shared folder, or a database of Optuna such as sqlite:///searches.db; unfinished searches "
+        "are joined; default: the journal of this machine",
+    ),
+    option("--resume", action="store_true", help="continue the newest searches"),
+    option("--force", action="store_true", help="replace tuned files that cannot be used"),
+)
+_INSTEAD = (
+    *(
+        option(f"--{name}", dest="action", action="store_const", const=name, help=text)
+        for name, text in (
+            (
+                "dry-run",
+                "show the tasks, their files, and how many configurations they choose from",
+            ),
+            ("show", "show the configurations that are used here"),
+            (
+                "verify",
+                "measure the saved configurations and the defaults again; each entry holds, is "
+                "within noise, is stale (the default is better), or failed",
+            ),
+        )
+    ),
+    option(
+        "--page",
+        type=Path,
+        metavar="DIR",
+        help="write DIR/searches.html, the page of the searches; needs matplotlib",
+    ),
+)
+_JSON = json_of(
+    "device, seconds, interrupted, left_out, files, results; or the output of the option given "
+    "instead of tuning"
+)
+
+
+def build_parser(prog: str) -> Parser:
     """Return the parser; `prog` is the command that was typed."""
     parser = Parser(
         prog=prog,
@@ -62,110 +165,9 @@ def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_tasks(parser)
-    _add_settings(parser)
-    _add_actions(parser)
-    keys = (
-        "device, seconds, interrupted, left_out, files, results; or the output of the option given "
-        "instead of tuning"
-    )
-    add_options(parser, json_of(keys))
+    add_options(parser.add_argument_group("what to tune"), *_WHAT)
+    add_options(parser.add_argument_group("how"), *_HOW)
+    instead = parser.add_argument_group("instead of tuning")
+    add_options(instead.add_mutually_exclusive_group(), *_INSTEAD)
+    add_options(parser, _JSON)
     return parser
-
-
-def _add_tasks(parser: Parser) -> None:
-    what = parser.add_argument_group("what to tune")
-    for option, dest, choices, every in (
-        ("--kernel", "kernels", dict.fromkeys(kernel for _, kernel in RECORDS), "engine"),
-        ("--dtype", "dtypes", DTYPES_BY_NAME, "effort"),
-        ("--sign", "signs", SIGNS, "effort"),
-    ):
-        what.add_argument(
-            option,
-            dest=dest,
-            nargs="+",
-            choices=list(choices),
-            default=[],
-            metavar=option[2:].upper(),
-            help=f"{', '.join(choices)}; default: those of the {every}",
-        )
-    what.add_argument(
-        "--n",
-        type=int,
-        nargs="+",
-        default=[],
-        help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is "
-        "tuned at that size, and batches that do not fit are skipped; default: those of the effort",
-    )
-    what.add_argument(
-        "--graph",
-        metavar="FILE",
-        help="tune what the distances of all pairs of this file run, and nothing else, and print "
-        "their time before and after; not with --kernel, --n or --sign",
-    )
-    add_options(what, DEVICES, ENGINE)
-
-
-def _add_settings(parser: Parser) -> None:
-    how = parser.add_argument_group("how")
-    quick, full = BUDGETS["quick"], BUDGETS["full"]
-    how.add_argument(
-        "--effort",
-        choices=list(BUDGETS),
-        default="quick",
-        help=f"quick (default): up to {quick.seconds:.0f} s per task; "
-        f"full: up to {full.seconds:.0f} s",
-    )
-    how.add_argument(
-        "--trials",
-        type=int,
-        metavar="T",
-        help=f"at most T configurations per task, or all if there are fewer; default: "
-        f"{quick.trials} quick, {full.trials} full",
-    )
-    how.add_argument(
-        "--time-budget",
-        type=float,
-        metavar="SECONDS",
-        help="time for all tasks; default: the time of the effort for each task",
-    )
-    how.add_argument("--seed", type=int, default=0, help="seed of the sampler; default: 0")
-    how.add_argument(
-        "--save-dir",
-        type=Path,
-        metavar="DIR",
-        help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; "
-        "default: the one below",
-    )
-    how.add_argument(
-        "--storage",
-        metavar="URL",
-        help="where trials are kept, which several hosts may share at once: a journal file in a "
-        "shared folder, or a database of Optuna such as sqlite:///searches.db; unfinished searches "
-        "are joined; default: the journal of this machine",
-    )
-    how.add_argument("--resume", action="store_true", help="continue the newest searches")
-    how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
-
-
-def _add_actions(parser: Parser) -> None:
-    group = parser.add_argument_group("instead of tuning")
-    instead = group.add_mutually_exclusive_group()
-    for name, text in (
-        ("dry-run", "show the tasks, their files, and how many configurations they choose from"),
-        ("show", "show the configurations that are used here"),
-        (
-            "verify",
-            "measure the saved configurations and the defaults again; each entry holds, is within "
-            "noise, is stale (the default is better), or failed",
-        ),
-    ):
-        instead.add_argument(
-            f"--{name}", dest="action", action="store_const", const=name, help=text
-        )
-    instead.add_argument(
-        "--page",
-        type=Path,
-        metavar="DIR",
-        help="write DIR/searches.html, the page of the searches; needs matplotlib",
-    )

@@ -10,8 +10,8 @@ from tuned_files import entry_of, file_of
 from tri_apsp import Config, InputError, tuned
 from tri_apsp.configs import SWEEP_FIELDS, CpuConfig, CpuTiles, default_config
 from tri_apsp.device import describe
+from tri_apsp.tune.__main__ import build_parser
 from tri_apsp.tune.candidates import candidates
-from tri_apsp.tune.options import build_parser
 from tri_apsp.tune.tasks import Settings, TuningTask, plans, tasks_of
 from tri_apsp.tuned import hashes
 from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of
