@@ -102,10 +102,8 @@ def steps_of(study: optuna.Study) -> dict[str, int]:
 def _funnel(axes: Axes, study: optuna.Study) -> None:
     steps = steps_of(study)
     counts = [max(1, count) for count in steps.values()]
-    axes.barh(range(len(steps)), counts, color=_BLUE)
-    for place, count in enumerate(steps.values()):
-        axes.text(max(1, count) * 1.1, place, str(count), va="center")
-    axes.set_yticks(range(len(steps)), list(steps))
+    bars = axes.barh(list(steps), counts, color=_BLUE)
+    axes.bar_label(bars, [str(count) for count in steps.values()], padding=4)
     axes.set(xscale="log", xlim=(0.9, 4 * max(counts)), title="Configurations after each step")
     axes.invert_yaxis()
 
@@ -128,11 +126,11 @@ def _bars(axes: Axes, importances: dict[str, float]) -> None:
 def _final(axes: Axes, study: optuna.Study) -> None:
     """Medians of the final, with the range from p20 to p80."""
     final = {name: Times(*times) for name, times in study.user_attrs.get("final", {}).items()}
-    for place, (name, times) in enumerate(final.items()):
+    for name, times in final.items():
         color = _ORANGE if name.endswith("winner") else _GRAY
-        axes.plot([times.p20_ms, times.p80_ms], [place, place], color=color, linewidth=4, alpha=0.5)
-        axes.plot(times.p50_ms, place, "o", color=color)
-    axes.set_yticks(range(len(final)), [name.replace(", ", ",\n") for name in final])
+        name = name.replace(", ", ",\n")
+        axes.plot([times.p20_ms, times.p80_ms], [name, name], color=color, linewidth=4, alpha=0.5)
+        axes.plot(times.p50_ms, name, "o", color=color)
     axes.invert_yaxis()
     axes.set(xlabel="ms", title="Final: median, and p20 to p80")
 
@@ -143,12 +141,10 @@ def _slice(axes: Axes, study: optuna.Study, name: str) -> None:
     for trial in timed_trials(study):
         times[trial.params.get(name)].append(trial.value or 0.0)
     choices = sorted(times, key=lambda choice: (isinstance(choice, str), choice))
-    places = range(len(choices))
-    axes.plot(places, [min(times[choice]) for choice in choices], "o", color=_ORANGE, label="best")
-    medians = [np.median(times[choice]) for choice in choices]
-    axes.plot(places, medians, "_", color=_BLUE, markersize=12, label="median")
     labels = [f"{choice}\n{len(times[choice])}" for choice in choices]
-    axes.set_xticks(places, labels)
+    axes.plot(labels, [min(times[choice]) for choice in choices], "o", color=_ORANGE, label="best")
+    medians = [np.median(times[choice]) for choice in choices]
+    axes.plot(labels, medians, "_", color=_BLUE, markersize=12, label="median")
     axes.set(title=_short(name))
     _set_log_times(axes)
     axes.legend(fontsize="small")
