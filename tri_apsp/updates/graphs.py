@@ -190,8 +190,6 @@ class Edges:
         return self.new.numel()
 
     def chosen(self, which: torch.Tensor | slice) -> Edges:
-        if which == slice(None) if isinstance(which, slice) else bool(which.all()):
-            return self
         return Edges(self.tails[which], self.heads[which], self.old[which], self.new[which])
 
     def to(self, device: torch.device) -> Edges:
@@ -224,8 +222,6 @@ def steps_of(edges: Edges) -> list[tuple[int | None, Edges]]:
     """Return the edges of each pass over the distances, and the vertex that they have in common;
     None: they are few.
     """
-    if 0 < len(edges) <= _DEPTH:
-        return [(None, edges)]
     steps = list[tuple[int | None, Edges]]()
     while len(edges) > _DEPTH:
         vertex, count = torch.bincount(torch.cat((edges.tails, edges.heads))).max(0)[::-1]
