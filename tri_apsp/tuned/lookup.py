@@ -320,7 +320,9 @@ def config_for_call(call: LookupCall, given: Config | None = None) -> CompleteCo
     """
     found = look_up(call, given)
     for topic, message in found.problems.items():
-        _warn_once(topic, message)
+        if topic not in WARNED:
+            WARNED.add(topic)
+            warn_caller(message, TuningWarning)
     operations = call.batch * call.n**3
     # Triton's interpreter is slow with any tiles.
     is_interpreted = call.engine != "cpu" and call.torch_device.type == "cpu"
@@ -337,11 +339,10 @@ def config_for_call(call: LookupCall, given: Config | None = None) -> CompleteCo
     # A call of fewer operations takes less than milliseconds with any configuration.
     may_gain = operations >= _WARNED_FROM**3 and call.engine != "cpu"
     if wanted == "warn" and may_gain and found.config.source == "default" and topic not in WARNED:
-        message = f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}"
-        if _is_covered(call):
-            WARNED.add(topic)
-        else:
-            _warn_once(topic, message)
+        WARNED.add(topic)
+        if not _is_covered(call):
+            message = f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}"
+            warn_caller(message, TuningWarning)
     return found.config
 
 
@@ -355,12 +356,6 @@ def _is_covered(call: LookupCall) -> bool:
     return any(
         usable(path, call.device)[0] is not None for path in files(f"*/{call.engine}-*.json")
     )
-
-
-def _warn_once(topic: str, message: str) -> None:
-    if topic not in WARNED:
-        WARNED.add(topic)
-        warn_caller(message, TuningWarning)
 
 
 class _Lookup:
@@ -416,10 +411,7 @@ class _Lookup:
             fields = {
                 name: value for name, value in entry.config.items() if name not in self._settled
             }
-            tuned = from_fields(call.engine, fields)
-            changed = dataclasses.replace(
-                self.config, **{name: getattr(tuned, name) for name in fields}
-            )
+            changed = dataclasses.replace(self.config, **from_fields(call.engine, fields).given())
             mismatch = version_mismatch(entry.run or file)
             if mismatch is not None and not of_other_gpus:
                 # Usually true of all files of a machine, so only the first is reported.

@@ -198,14 +198,12 @@ def version_mismatch(run: Run) -> str | None:
     with ...", or None.
     """
     installed = triton_version()
-    if run.triton is None or installed is None:
-        return None
-    if run.triton.split(".")[:2] == installed.split(".")[:2]:
-        return None
-    return (
-        f"was tuned with Triton {run.triton}, but {installed} is installed, "
-        "for which others may be faster"
-    )
+    if run.triton and installed and run.triton.split(".")[:2] != installed.split(".")[:2]:
+        return (
+            f"was tuned with Triton {run.triton}, but {installed} is installed, "
+            "for which others may be faster"
+        )
+    return None
 
 
 def load(path: Path | str) -> TunedFile:
