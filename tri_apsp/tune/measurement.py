@@ -2,10 +2,11 @@
 compiles them, and needs no GPU.
 """
 
-import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -227,10 +228,9 @@ def kind_of(error: Exception) -> OutcomeKind:
     return OutcomeKind.runtime_error
 
 
-@contextlib.contextmanager
-def _poisoned_memory(floor: float | int) -> Iterator[None]:
-    """Fill the memory that an engine allocates, for workspace and results, with `floor`, which wins
-    every minimum.
+def _poisoned_memory(floor: float | int) -> AbstractContextManager[object]:
+    """Return a context in which the memory that an engine allocates, for workspace and results, is
+    filled with `floor`, which wins every minimum.
     """
     new_empty = torch.Tensor.new_empty
 
@@ -239,8 +239,4 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
         # Other dtypes hold no distances.
         return found.fill_(floor) if found.dtype == like.dtype else found
 
-    torch.Tensor.new_empty = poisoned  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
+    return mock.patch.object(torch.Tensor, "new_empty", poisoned)

@@ -35,8 +35,7 @@ class OutcomeKind(str, enum.Enum):
         After any other outcome the process must be replaced: it may hang, or its memory may be
         corrupt.
         """
-        kind = OutcomeKind
-        return self in (kind.correct, kind.compile_error, kind.does_not_fit)
+        return self in (OutcomeKind.correct, OutcomeKind.compile_error, OutcomeKind.does_not_fit)
 
 
 @dataclass(frozen=True)

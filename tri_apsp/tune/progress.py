@@ -43,7 +43,6 @@ class TuningProgress:
         self._bar.update()
 
     def finished(self, result: TaskResult) -> None:
-        """A task is done."""
         self.close()
         self._done += 1
         if self._shown:
@@ -51,7 +50,6 @@ class TuningProgress:
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Remove the bar."""
         self._bar.close()
 
 

@@ -195,13 +195,12 @@ class _Tuner:
         if winner.changed or not self._has_entry(task):
             path = self._saved(task, winner, len(trials))
         study.set_user_attr("finished", asked)
-        taken = time.monotonic() - start
         return TaskResult(
             task,
             trials,
             len(allowed),
             winner,
-            seconds=taken,
+            seconds=time.monotonic() - start,
             path=path,
             cards=cards_of(study),
             final_on=final_on,

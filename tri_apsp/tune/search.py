@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,8 @@ class Search:
         try:
             while True:
                 while len(running) < parallel and (trial := self._ask(len(running))) is not None:
-                    arguments = trial.params, self._is_slow(trial), self._is_late(trial)
-                    running[pool.submit(evaluate, *arguments)] = trial
+                    is_slow, is_late = partial(self._is_slow, trial), partial(self._is_late, trial)
+                    running[pool.submit(evaluate, trial.params, is_slow, is_late)] = trial
                 if not running:
                     break
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
@@ -146,15 +147,13 @@ class Search:
             is_begun = len(trial.params) < len(self._distributions)  # and sets its parameters
             if trial.state is TrialState.RUNNING and (is_begun or key in self._open):
                 self._elsewhere[key] = trial.number
-            if not trial.state.is_finished():
-                continue
-            self._seen.add(trial.number)
-            stored = trial.user_attrs.get("outcome")
-            if stored is not None:
-                known = Evaluated(trial.params, Outcome.from_dict(stored))
-                counts = known.outcome.kind.deterministic or not retry
-                if counts and self._open.pop(key, None) is not None:
-                    self._evaluated.append(known)
+            elif trial.state.is_finished():
+                self._seen.add(trial.number)
+                if "outcome" in trial.user_attrs:
+                    outcome = Outcome.from_dict(trial.user_attrs["outcome"])
+                    counts = outcome.kind.deterministic or not retry
+                    if counts and self._open.pop(key, None) is not None:
+                        self._evaluated.append(Evaluated(trial.params, outcome))
 
     def _ask(self, running: int) -> Trial | None:
         """Return the next trial; None at the end of the budget or of the candidates."""
@@ -210,16 +209,13 @@ class Search:
         self._evaluated.append(Evaluated(trial.params, outcome))
         self._on_trial(min(each.outcome.median_ms for each in self._evaluated))
 
-    def _is_slow(self, trial: Trial) -> Callable[[float], bool]:
-        def is_slow(ms: float) -> bool:
-            with contextlib.suppress(UpdateFinishedTrialError):  # another process took it over
-                trial.report(ms, step=0)
-            return trial.should_prune()
+    def _is_slow(self, trial: Trial, ms: float) -> bool:
+        with contextlib.suppress(UpdateFinishedTrialError):  # another process took it over
+            trial.report(ms, step=0)
+        return trial.should_prune()
 
-        return is_slow
-
-    def _is_late(self, trial: Trial) -> Callable[[], bool]:
-        return lambda: trial.params != self._default and time.monotonic() >= self._end
+    def _is_late(self, trial: Trial) -> bool:
+        return trial.params != self._default and time.monotonic() >= self._end
 
     def _nearest(self, values: Values, free: Mapping[Key, Values]) -> Values:
         """Return the candidate whose values are the fewest steps from `values`, in parts of the

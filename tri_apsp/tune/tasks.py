@@ -52,17 +52,14 @@ class TuningTask:
 
     @property
     def record(self) -> TunableKernel[Any]:
-        """The record of the kernel."""
         return record_of(self.engine, self.kernel)
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        """The dtype as a torch.dtype."""
         return DTYPES_BY_NAME[self.dtype]
 
     @property
     def nonnegative(self) -> bool:
-        """Whether no weight is negative."""
         return self.sign == "nonnegative"
 
     @property
@@ -185,9 +182,8 @@ class Settings:
         integers: dict[str, Any] = {
             "n": [as_integer(n, "n", 1) for n in self.n],
             "seed": as_integer(self.seed, "seed"),
+            "trials": None if self.trials is None else as_integer(self.trials, "trials", 1),
         }
-        if self.trials is not None:
-            integers["trials"] = as_integer(self.trials, "trials", 1)
         for name, value in integers.items():
             object.__setattr__(self, name, value)  # the class is frozen
         seconds = 1 if self.time_budget is None else self.time_budget
@@ -199,7 +195,6 @@ class Settings:
 
     @property
     def budget(self) -> Budget:
-        """The budget of one task."""
         chosen = BUDGETS[self.effort]
         return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
 
