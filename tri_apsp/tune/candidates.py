@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -21,8 +21,6 @@ from tri_apsp.methods import auto
 from tri_apsp.tune.outcome import Outcome, Times, Winner
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Choice, Space, Values
-
-C = TypeVar("C", bound=CompleteConfig)
 
 GAIN = 1.02
 """In a final, a configuration must be faster by this factor to replace another, and beyond the
@@ -80,7 +78,7 @@ def _ranked() -> dict[tuple[int, int], dict[str, list[tuple[str, Choice]]]]:
     return {(int(key[:-2]), int(key[-1])): found for key, found in listed.items()}
 
 
-def with_method(config: C, n: int) -> C:
+def with_method(config: CompleteConfig, n: int) -> CompleteConfig:
     """Return `config` with a method: without one, that of `auto` for `n` vertices."""
     return dataclasses.replace(config, method=auto.choose(n, config).method)
 

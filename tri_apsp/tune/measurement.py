@@ -196,8 +196,7 @@ class Compilation:
 
 def protocol_of(task: TuningTask) -> str:
     """Return how the runs of a task are measured, in words."""
-    gpu = "CUDA events, L2 cache flushed before each run"
-    return "wall clock" if task.engine == "cpu" else gpu
+    return "wall clock" if task.engine == "cpu" else "CUDA events, L2 cache flushed before each run"
 
 
 def outcome_of(error: Exception) -> Outcome:

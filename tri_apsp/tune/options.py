@@ -49,22 +49,6 @@ exit status:
 _QUICK, _FULL = BUDGETS["quick"], BUDGETS["full"]
 
 _WHAT = (
-    *(
-        option(
-            name,
-            dest=dest,
-            nargs="+",
-            choices=list(choices),
-            default=[],
-            metavar=name[2:].upper(),
-            help=f"{', '.join(choices)}; default: those of the {every}",
-        )
-        for name, dest, choices, every in (
-            ("--kernel", "kernels", dict.fromkeys(kernel for _, kernel in RECORDS), "engine"),
-            ("--dtype", "dtypes", DTYPES_BY_NAME, "effort"),
-            ("--sign", "signs", SIGNS, "effort"),
-        )
-    ),
     option(
         "--n",
         type=int,
@@ -165,7 +149,26 @@ def build_parser(prog: str) -> Parser:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_options(parser.add_argument_group("what to tune"), *_WHAT)
+    add_options(
+        parser.add_argument_group("what to tune"),
+        *(
+            option(
+                name,
+                dest=dest,
+                nargs="+",
+                choices=list(choices),
+                default=[],
+                metavar=name[2:].upper(),
+                help=f"{', '.join(choices)}; default: those of the {every}",
+            )
+            for name, dest, choices, every in (
+                ("--kernel", "kernels", dict.fromkeys(kernel for _, kernel in RECORDS), "engine"),
+                ("--dtype", "dtypes", DTYPES_BY_NAME, "effort"),
+                ("--sign", "signs", SIGNS, "effort"),
+            )
+        ),
+        *_WHAT,
+    )
     add_options(parser.add_argument_group("how"), *_HOW)
     instead = parser.add_argument_group("instead of tuning")
     add_options(instead.add_mutually_exclusive_group(), *_INSTEAD)

@@ -45,31 +45,27 @@ def kernel_hash(engine: str, kernel: str, more: tuple[str, ...] = ()) -> str:
     ]
     digest = hashlib.sha256()
     for path in sources:
-        for word in syntax(path.read_text(encoding="utf-8")):
+        for word in syntax(ast.parse(path.read_text(encoding="utf-8"))):
             digest.update(f"{word}\0".encode())
     return digest.hexdigest()
 
 
-def syntax(source: str) -> Iterator[str]:
+def syntax(node: object) -> Iterator[str]:
     """Yield the syntax tree of Python source in words, without docstrings and imports: the same
     for every layout, and in every Python from 3.10 on.
     """
-    return _words(ast.parse(source))
-
-
-def _words(node: object) -> Iterator[str]:
     if isinstance(node, list):
         yield "["
         for item in node:
             if not _is_skipped(item):
-                yield from _words(item)
+                yield from syntax(item)
         yield "]"
     elif isinstance(node, ast.AST):
         yield f"({type(node).__name__}"
         for name, value in ast.iter_fields(node):
             if name not in _IGNORED_FIELDS and value is not None and value != []:
                 yield name
-                yield from _words(value)
+                yield from syntax(value)
         yield ")"
     else:
         yield repr(node)

@@ -93,8 +93,12 @@ def update(
     if in_place:
         _check_writable(result, graph)
     is_plain = d.is_contiguous() and (pred is None or pred.is_contiguous())
-    copies = not in_place or not is_plain or len(changes) > 1
-    copies = copies or any(map(_may_fail, held.graphs, changes))
+    copies = (
+        not in_place
+        or not is_plain
+        or len(changes) > 1
+        or any(map(_may_fail, held.graphs, changes))
+    )
     size = sum(x.numel() * x.itemsize for x in (d, pred) if x is not None)
     plans, whys = list[Plan](), list[str]()
     remedy = "give `in_place=True`" if copies and not in_place else "solve anew"
