@@ -383,7 +383,7 @@ def update(
     *,
     closed: Vertices | None = None,
     vertices: int | None = None,
-    directed: bool = True,
+    directed: bool | None = None,
     in_place: bool = False,
 ) -> Updated:
     """Bring the distances of all pairs up to date after some edges got other weights, instead of
@@ -401,7 +401,8 @@ def update(
         closed: vertices all of whose edges close; they stay in the graph.
         vertices: how many vertices the changed graph has, at least n: new ones follow the last, and
             have the edges that `edges` gives them. None: n.
-        directed: False: both directions of each edge get the weight.
+        directed: False: both directions of each edge get the weight. None: as the result was
+            solved.
         in_place: write to the distances and predecessors of `result`, and to dense weights; else
             they are copied.
 
@@ -416,17 +417,19 @@ def update(
         NegativeCycleError: the change makes a negative cycle; nothing is changed then.
         DistanceRangeError: a distance does not fit the dtype; nothing is changed then, nor by an
             InputError. After others, and interrupts, what was to change in place is undefined.
-        InputError: a result of chosen sources, of another graph or with a negative cycle; edges or
-            weights that break a rule; `in_place` with `vertices`.
+        InputError: a result of chosen sources or with a negative cycle; a graph of another size or
+            dtype; edges or weights that break a rule; `in_place` with `vertices`. Weights other
+            than those that were solved are not noticed.
         TooLargeError: the copies do not fit the memory.
 
     Cost:
         Of weights that rise, a few steps for each pair with a shortest path over such an edge, and
-        each edge to its last vertex; a solve, where these pairs are more than 1/64 of all, or
-        1/512 if the graph has an order. Of weights that fall, a pass over the distances for each 32
-        edges, or for all edges at one vertex; on a CPU, of a sparse graph, a few steps for each
-        pair that changes; a solve, where the edges are many. Without `in_place`, a copy of the
-        matrices and of dense weights. If dense weights rise, up to two more copies of these.
+        each edge to its last vertex; a solve, where these pairs are more than 1/64 of all, 1/512
+        if the graph has an order, or of dense weights on a CPU 1/2048. Of weights that fall, a pass
+        over the distances for each 32 edges, or for all edges at one vertex; on a CPU, of a sparse
+        graph, a few steps for each pair that changes; a solve, where the edges are many. Without
+        `in_place`, a copy of the matrices and of dense weights. If dense weights rise, up to two
+        more copies of these.
 
     Source:
         Ramalingam, Reps, An Incremental Algorithm for a Generalization of the Shortest-Path
@@ -454,7 +457,7 @@ def update(
 
 
 def criticality(
-    result: Result, graph: GraphLike, edges: Any, *, directed: bool = True
+    result: Result, graph: GraphLike, edges: Any, *, directed: bool | None = None
 ) -> Criticality:
     """Return for each of many edges what closing it alone would change: by how much the distances
     of all pairs would grow together, and how many pairs would have no path any more.
@@ -464,14 +467,14 @@ def criticality(
             unchanged.
         graph: that was solved, (n, n) dense or sparse.
         edges: (edges, 2), pairs of vertices, each pair once; all must be edges of the graph.
-        directed: False: each edge closes in both directions.
+        directed: False: each edge closes in both directions. None: as the result was solved.
 
     Returns:
         A `Criticality` of tensors (edges,) on the CPU.
 
     Raises:
-        InputError: a result of chosen sources, of another graph, of a batch or with a negative
-            cycle; an edge that the graph does not have.
+        InputError: a result of chosen sources, of a batch or with a negative cycle; a graph of
+            another size or dtype; an edge that the graph does not have.
 
     Cost:
         For each edge, a few steps for each pair of vertices with a shortest path over it, and two

@@ -65,7 +65,7 @@ class UpdatesContract:
         check(*update(result, graph, edges, [30] * len(edges)), raised)
 
     def test_too_many_pairs_are_solved_anew(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(raises, "_FEW_ON_GPU", 4)
+        monkeypatch.setattr(raises.GpuRepair, "_few_edges", 48)
         weights = changed(cases.chain(12), [], [])
         graph = graph_of(weights, "dense", torch.float32, self.device)
         result, before = tri_apsp.shortest_paths(graph), graph.clone()

@@ -217,16 +217,16 @@ def chain_of(n: int, dtype: torch.dtype = torch.float32) -> tuple[Result, torch.
 
 
 def test_the_plan_says_what_ran() -> None:
-    """The first edge of a chain is on few paths; one of three is on more than 4096."""
-    result, graph = chain_of(140)
-    few = update(result, graph, [(0, 1), (139, 0)], [9, 200]).result.plan
+    """The first edge of a chain is on few paths, one of three on many."""
+    result, graph = chain_of(400)
+    few = update(result, graph, [(0, 1), (399, 0)], [9, 500]).result.plan
     assert (few.way, few.method) == ("update", "update")
     assert few.reason == "1 edge raised, 1 lowered"
-    edges, new = [(34, 35), (69, 70), (104, 105)], [9, 9, 9]
+    edges, new = [(99, 100), (199, 200), (299, 300)], [9, 9, 9]
     many = update(result, graph, edges, new).result
     assert many.plan.method != "update"
     assert many.plan.reason == "3 edges raised, 0 lowered; solved anew: many pairs are affected"
-    cases.assert_distances(many.distances, changed(cases.chain(140), edges, new))
+    cases.assert_distances(many.distances, changed(cases.chain(400), edges, new))
 
 
 def test_memory_of_the_plan() -> None:

@@ -306,10 +306,10 @@ class PreparedGraph(SparseGraph):
         indices = self._places_of(tails, heads)
         if indices is not None and (indices < 0).any():
             wrong = int(np.flatnonzero(indices < 0)[0])
-            source, target = (self.labels[int(x[wrong])] for x in (tails, heads))
+            edge = int(tails[wrong]), int(heads[wrong])
             raise InputError(
-                "`edges` must have a place in the order of the graph, but the one from "
-                f"{source} to {target} has none; prepare the graph with that edge."
+                f"`edges` must have a place in the order of the graph, but {edge} has none; "
+                "prepare the graph with that edge."
             )
         is_negative = self.lowest < 0  # before the weights change
         changed: PreparedGraph = super().with_edges(tails, heads, weights, in_place=in_place)  # type: ignore[assignment]

@@ -612,16 +612,20 @@ def changed_edges(
     if is_list and all(isinstance(x, Integral) or x == math.inf for x in weights):
         # Beside inf, an array would round large integers.
         weights = [no_edge(dtype) if x == math.inf else x for x in weights]
-    try:
-        ends, values = (
-            torch.as_tensor(x if isinstance(x, torch.Tensor) else np.asarray(x)).detach().cpu()
-            for x in (as_vector(edges, "edges"), as_vector(weights, "weights"))
-        )
-    except (TypeError, ValueError, RuntimeError):
-        raise InputTypeError(
-            "`edges` must be pairs of vertices, by their numbers, and `weights` numbers, but are "
-            f"{shown(edges)} and {shown(weights)} of others; give lists, arrays or tensors."
-        ) from None
+    given = list[torch.Tensor]()
+    for name, values, rule, remedy in (
+        ("edges", edges, "pairs of numbers of vertices", "that of a label is labels.index(label)"),
+        ("weights", weights, "numbers", "give one for each edge"),
+    ):
+        try:
+            found = as_vector(values, name)
+            array = found if isinstance(found, torch.Tensor) else np.asarray(found)
+            given.append(torch.as_tensor(array).detach().cpu())
+        except (TypeError, ValueError, RuntimeError):
+            raise InputTypeError(
+                f"`{name}` must be {rule}, but is {shown(values)} of something else; {remedy}."
+            ) from None
+    ends, values = given
     if not ends.numel():
         ends = torch.empty((0, 2), dtype=torch.int64)
     if ends.dim() != 2 or ends.shape[1] != 2 or ends.dtype not in INDEX_DTYPES:
@@ -647,9 +651,10 @@ def changed_edges(
     is_again = keys[1:] == keys[:-1]
     if is_again.any():
         twice = int(keys[1:][is_again][0])
+        both = "" if directed else ", in one direction"
         raise InputError(
-            f"`edges` must name each edge once, but name {(twice // n, twice % n)} again; leave "
-            "one out."
+            f"`edges` must name each edge once{both}, but name {(twice // n, twice % n)} again; "
+            "leave one out."
         )
     new = _cast(values, dtype)
     if closes:

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tri_apsp.arguments import check_flags
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import changed_edges
 from tri_apsp.result import Result
 from tri_apsp.semirings import no_edge
-from tri_apsp.updates.graphs import Edges, held_graphs
+from tri_apsp.updates.graphs import Edges, direction_of, held_graphs
 from tri_apsp.updates.raises import repair_of
 
 
@@ -41,10 +40,10 @@ class Criticality(NamedTuple):
     affected: torch.Tensor
 
 
-def criticality(result: Result, graph: Any, edges: Any, *, directed: bool) -> Criticality:
+def criticality(result: Result, graph: Any, edges: Any, *, directed: bool | None) -> Criticality:
     """Return what closing each edge would change; see tri_apsp.criticality."""
-    check_flags(directed=directed)
     held = held_graphs(result, graph)
+    directed = direction_of(result, directed)
     if held.batch is not None:
         raise InputError(
             "`graph` must be one graph for this function, but is a batch; call it for each."
@@ -62,9 +61,13 @@ def criticality(result: Result, graph: Any, edges: Any, *, directed: bool) -> Cr
     weights = one.weights_of(tails, heads)
     is_missing = (weights >= no_edge(one.dtype)).view(-1, per_edge).all(1)
     if len(tails) != count * per_edge or bool(is_missing.any()):
+        if len(tails) != count * per_edge:
+            wrong = "one leads from a vertex to itself"
+        else:
+            place = per_edge * int(is_missing.nonzero()[0])
+            wrong = f"the graph has no edge {(int(tails[place]), int(heads[place]))}"
         raise InputError(
-            "`edges` must be edges of the graph, between two vertices, but one is none; leave it "
-            "out."
+            f"`edges` must be edges of the graph between two vertices, but {wrong}; leave it out."
         )
     d = result.distances.contiguous()
     if d.is_cuda and d is result.distances:  # which are written, and restored

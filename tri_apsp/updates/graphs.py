@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from tri_apsp.arguments import as_tensor, check_weights, sources_of
+from tri_apsp.arguments import check_flags, check_tensor, check_weights, sources_of
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import DenseGraph
@@ -328,7 +328,7 @@ def held_graphs(result: Result, graph: Any) -> Held:
         given = given if result.directed else given.both_ways()
         held, shape, dtype = Held([SparseWeights(given)]), (given.n, given.n), given.dtype
     else:
-        graph = graph.weights if isinstance(graph, DenseGraph) else as_tensor(graph, "graph")
+        graph = check_tensor(graph.weights if isinstance(graph, DenseGraph) else graph, "graph")
         batch = check_weights(graph.detach() if graph.requires_grad else graph)
         weights, dtype = batch.weights.to(d.device), batch.weights.dtype
         if not result.directed:
@@ -343,6 +343,19 @@ def held_graphs(result: Result, graph: Any) -> Held:
             "was solved, in that dtype."
         )
     return held
+
+
+def direction_of(result: Result, directed: bool | None) -> bool:
+    """Return whether edges change in one direction only; None: if the result is directed."""
+    if directed is None:
+        return result.directed
+    check_flags(directed=directed)
+    if directed and not result.directed:
+        raise InputError(
+            "`directed` must not be True for a result of directed=False, whose edges have both "
+            "directions, but is; leave it out."
+        )
+    return directed
 
 
 def changes_of(graph: HeldGraph, edges: Any, weights: Any, closed: Any, *, directed: bool) -> Edges:

@@ -5,7 +5,7 @@ row, on a GPU all side by side; by `updates` of kernels.cpu and kernels.shared.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,15 +17,18 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.updates.graphs import Edges, HeldGraph, steps_of
 from tri_apsp.value_range import largest_magnitude
 
-# The share of affected pairs from which on a solve may take less time, and a number that is always
-# few, on a CPU and on a GPU. On two cores an affected pair takes 0.2 to 0.5 us; a solve takes 20 ns
-# for each pair of random digraphs, and 2 to 4 of roads, which have an order.
-_MOST, _MOST_WITH_ORDER, _FEW_ON_CPU, _FEW_ON_GPU = 1 / 64, 1 / 512, 1 << 12, 1 << 16
+# The share of affected pairs from which on a solve may take less time. On two cores an affected
+# pair takes 0.2 to 0.5 us; a solve takes 20 ns for each pair of random digraphs, and 2 to 4 of
+# roads, which have an order.
+_MOST, _MOST_WITH_ORDER = 1 / 64, 1 / 512
 # On a GPU, sweeps over all affected pairs together may read this share of all pairs.
 _MOST_READS = 1 / 8
 # Steps over edges that rise, each of which looks at all rows: always few, and one for so many
 # vertices.
 _FEW_STEPS, _VERTICES_PER_STEP = 4, 256
+# Edges that rise, beyond which, and beyond the vertices, finding the rows of each takes as long as
+# a solve on a CPU.
+_FEW_RAISED = 256
 # Rows of a task; rows after which the CPU looks at the number of affected pairs; rows whose
 # predecessors are checked at a time.
 _ROWS_PER_TASK, _ROWS, _CHECKED_ROWS = 16, 256, 2048
@@ -46,6 +49,8 @@ def raise_edges(d: torch.Tensor, pred: torch.Tensor | None, graph: HeldGraph, ra
     if not len(raised):
         return ""
     if len(steps_of(raised)) > max(_FEW_STEPS, len(d) // _VERTICES_PER_STEP):
+        return "many edges rise"
+    if d.is_cpu and len(raised) > max(_FEW_RAISED, len(d)):  # such as those of a dense vertex
         return "many edges rise"
     why = repair_of(d, graph, raised).write(pred)
     # Without negative weights, no vertex is nearer than that before it.
@@ -75,7 +80,7 @@ def repair_of(d: torch.Tensor, graph: HeldGraph, edges: Edges) -> Repair:
 
 
 class Repair(ABC):
-    """Computes affected pairs of d (n, n) anew.
+    """Computes affected pairs of d (n, n) anew. Each reads the edges of its vertex.
 
     Args:
         d: the distances before the change.
@@ -83,10 +88,21 @@ class Repair(ABC):
         edges: of it, those that rise, or may close, on the CPU.
     """
 
+    _few_edges: ClassVar[int]
+    """How many edges of affected pairs are always few."""
+    _operations_per_edge: ClassVar[float]
+    """How many operations of a dense solve take as long as one of them."""
+
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         self._d, self._edges, self._lists = d, edges.to(d.device), graph.lists_of(edges)
         self._has_negative = graph.lowest < 0
-        self._most = int((_MOST_WITH_ORDER if graph.has_order else _MOST) * d.numel())
+        n, degree = len(d), max(1, len(self._lists.by_source.weights) / max(1, len(d)))
+        few, share = self._few_edges / degree, _MOST_WITH_ORDER if graph.has_order else _MOST
+        # Of dense weights, for which a solve takes less time than its pairs one by one.
+        part = min(1, n / (self._operations_per_edge * degree * share))
+        self._capacity = int(max(few, n, share * n**2))
+        self._most = int(max(few, part * share * n**2))
+        self._most_reads = int(max(few * _SWEEPS, part * _MOST_READS * n**2))
         # Two sums of up to n weights, in any order, may be this far from each other.
         relative = len(d) * torch.finfo(d.dtype).eps if d.is_floating_point() else 0
         self._tolerance = torch.tensor([relative, 0], dtype=d.dtype).to(d.device)
@@ -119,19 +135,25 @@ class Repair(ABC):
 class CpuRepair(Repair):
     """Row by row: see kernels.cpu.updates."""
 
+    # On two cores, n = 1500, an edge takes 55 ns, and an operation 0.06. The repair takes at most
+    # half of the time of a solve.
+    _few_edges, _operations_per_edge = 1 << 15, 2048
+
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         super().__init__(d, graph, edges)
         # Valid for any weights that are not lower than those of the distances.
         self._potentials = d.amin(0) if self._has_negative else d.new_zeros(len(d))
 
     def _write(self, pred: torch.Tensor | None) -> str:
-        rows, affected = self._rows(slice(None)), 0
-        for first in range(0, len(rows), _ROWS):
-            totals = self._run(rows[first : first + _ROWS], self._edges, pred, writes=True)
-            affected += int(totals[0])
+        rows, affected, done = self._rows(slice(None)), 0, 0
+        size = _ROWS_PER_TASK * thread_count()  # of the first rows, which tell of the others
+        while done < len(rows):
+            part = rows[done : done + size]
+            totals = self._run(part, self._edges, pred, writes=True)
+            affected, done, size = affected + int(totals[0]), done + len(part), _ROWS
             if totals[4]:
                 return BEYOND
-            if affected > max(_FEW_ON_CPU, self._most):
+            if affected > self._most * min(1, 2 * done / len(rows)):
                 return "many pairs are affected"
         return ""
 
@@ -175,14 +197,18 @@ class CpuRepair(Repair):
 class GpuRepair(Repair):
     """All affected pairs side by side: see kernels.shared.updates."""
 
+    _few_edges, _operations_per_edge = 1 << 19, 256
+
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         super().__init__(d, graph, edges)
-        self._capacity = max(_FEW_ON_GPU, self._most)
         self._pairs = torch.empty(self._capacity, dtype=torch.int64, device=d.device)
         self._old = d.new_empty(self._capacity)
 
     def _write(self, pred: torch.Tensor | None) -> str:
-        count, beyond, is_done = self._search(slice(None), range(len(self._d)), pred)
+        self._capacity = min(self._capacity, self._most)
+        count, beyond, is_done = self._search(
+            slice(None), range(len(self._d)), pred, self._most_reads
+        )
         if count > self._capacity or not is_done:
             return "many pairs are affected"
         return BEYOND if beyond else ""
@@ -208,7 +234,7 @@ class GpuRepair(Repair):
         return Change(int(found[0]), found[1], int(found[2]))
 
     def _search(
-        self, which: slice, rows: range, pred: torch.Tensor | None, most_reads: int | None = None
+        self, which: slice, rows: range, pred: torch.Tensor | None, most_reads: int
     ) -> tuple[int, int, bool]:
         """Compute the pairs of some rows anew that a path along some edges may have been shortest
         for; return how many there are, how many sums were no_edge or more, and whether reading
@@ -217,7 +243,6 @@ class GpuRepair(Repair):
         from tri_apsp.kernels.shared.updates import _search_kernel  # which needs Triton
 
         d, n, reads = self._d, len(self._d), 0
-        most_reads = most_reads or max(_FEW_ON_GPU * _SWEEPS, int(_MOST_READS * d.numel()))
         counts = torch.zeros(2 + _LAUNCHES, dtype=torch.int64, device=d.device)
         written = self._pairs if pred is None else pred
         self._take(which, rows, counts, written, predecessors=pred is not None)

@@ -13,7 +13,7 @@ import torch
 
 from tri_apsp import calls, engines
 from tri_apsp.arguments import as_integer, check_flags, check_writable
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import DenseGraph
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import memory_for
@@ -28,6 +28,7 @@ from tri_apsp.updates.graphs import (
     HeldGraph,
     SparseWeights,
     changes_of,
+    direction_of,
     grown_result,
     held_graphs,
     steps_of,
@@ -70,12 +71,13 @@ def update(
     *,
     closed: Any,
     vertices: int | None,
-    directed: bool,
+    directed: bool | None,
     in_place: bool,
 ) -> Updated:
     """Return a result after a change of its graph; see tri_apsp.update."""
-    check_flags(directed=directed, in_place=in_place)
+    check_flags(in_place=in_place)
     held = held_graphs(result, graph)
+    directed = direction_of(result, directed)
     if vertices is not None:
         n = as_integer(vertices, "vertices", result.distances.shape[-1])
         if in_place:
@@ -113,7 +115,10 @@ def update(
             why = _bring_up_to_date(mine, before, one, change)
             if why:
                 request = Request.of(one.with_edges(change).given, predecessors=pred is not None)
-                solved = calls.solve(request)
+                try:
+                    solved = calls.solve(request)
+                except NegativeCycleError as error:
+                    raise error.reworded("") from None
                 _copy((mine, before), (solved.distances, solved.predecessors))
                 plans.append(solved.plan)
                 whys.append(f"; solved anew: {why}")
