@@ -198,7 +198,10 @@ def _join(
         )
     elif pred is None and (nonnegative or d.dtype.is_floating_point):
         # A sum with no_edge is not less than it, so that the product works in place.
-        engine = _engine(d, len(right), nonnegative=nonnegative)
+        name = engines.choose_unconfigured(d.device, d.dtype)
+        call = tuned.call_of(name, d.device, d.dtype, n=n, nonnegative=nonnegative, product=True)
+        spec = MatrixSpec(len(right), d.dtype, d.device, nonnegative)
+        engine = engines.make(spec, tuned.config_for_call(call))
         with current(d.device):
             engine.product(Update(d[None], left[None], right[None]))
     else:
@@ -210,16 +213,6 @@ def _join(
             if pred is not None and before is not None and chosen is not None:
                 new = before.gather(0, chosen.clamp(min=0))
                 pred[some] = torch.where(chosen < 0, pred[some], new)
-
-
-def _engine(d: torch.Tensor, depth: int, *, nonnegative: bool) -> engines.Engine:
-    """Return the engine of products of n x depth and depth x n in the memory of d."""
-    name, n = engines.choose_unconfigured(d.device, d.dtype), len(d)
-    call = tuned.call_of(
-        name, d.device, d.dtype, n=n, batch=1, nonnegative=nonnegative, product=True
-    )
-    spec = MatrixSpec(depth, d.dtype, d.device, nonnegative)
-    return engines.make(spec, tuned.config_for_call(call))
 
 
 def _largest(matrix: torch.Tensor) -> float | int:

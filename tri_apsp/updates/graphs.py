@@ -193,13 +193,7 @@ class Edges:
         return Edges(self.tails[which], self.heads[which], self.old[which], self.new[which])
 
     def to(self, device: torch.device) -> Edges:
-        if device == self.new.device:
-            return self
-        ends, weights = (
-            torch.stack(pair).to(device)
-            for pair in ((self.tails, self.heads), (self.old, self.new))
-        )
-        return Edges(ends[0], ends[1], weights[0], weights[1])
+        return Edges(*(x.to(device) for x in (self.tails, self.heads, self.old, self.new)))
 
     @cached_property
     def raised(self) -> Edges:
