@@ -255,10 +255,8 @@ def environment() -> tuple[object, ...]:
     """Return what lookups depend on besides their arguments, as a key for caches: files, variables,
     what `using` forces, and who listens.
     """
-    forced, heard = with_forced(None), _heard.get()
     variables = map(os.environ._data.get, _KEYS)  # type: ignore[attr-defined]
-    listener = None if heard is None else id(heard)
-    return (generation(), None if forced is None else repr(forced), listener, *variables)
+    return (generation(), repr(with_forced(None)), id(_heard.get()), *variables)
 
 
 def policy() -> str:
@@ -283,7 +281,7 @@ def look_up(call: LookupCall, given: Config | None = None) -> LookupResult:
         given = Config(**{name: getattr(given, name) for name in SWEEP_FIELDS})
     # The text of `given` is the key, since its fields need not be hashable, and since 64.0, which
     # is refused, equals 64.
-    key = call, None if given is None else repr(given), environment()
+    key = call, repr(given), environment()
     heard = _heard.get()
     if heard is not None:
         heard.append(call)
@@ -406,8 +404,7 @@ class _Lookup:
         """
         call, given = self._call, self._given
         size = record.lookup_size(call.n, self.config if given is None else given.over(self.config))
-        found = self._files(record.name, of_other_gpus)
-        for source, file, entry in nearest(found, call, size):
+        for source, file, entry in nearest(self._files(record.name, of_other_gpus), call, size):
             fields = {
                 name: value for name, value in entry.config.items() if name not in self._settled
             }
