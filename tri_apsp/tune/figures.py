@@ -47,7 +47,12 @@ def svg_of(study: optuna.Study) -> str:
 def _figure(study: optuna.Study) -> Figure:
     from matplotlib.figure import Figure
 
-    importances = _importances(study)
+    with warnings.catch_warnings():
+        # It is experimental, and warns of equal importances.
+        warnings.simplefilter("ignore")
+        # The default of Optuna 4 needs scikit-learn.
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        importances = optuna.importance.get_param_importances(study, evaluator=evaluator)
     names = list(importances)[:_MOST_PARAMETERS]
     rows = 2 + -(-len(names) // 3)
     figure = Figure(figsize=(10, 2.8 * rows))
@@ -73,15 +78,6 @@ def timed_trials(study: optuna.Study) -> list[FrozenTrial]:
 
 def _short(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _importances(study: optuna.Study) -> dict[str, float]:
-    with warnings.catch_warnings():
-        # It is experimental, and warns of equal importances.
-        warnings.simplefilter("ignore")
-        # The default of Optuna 4 needs scikit-learn.
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        return optuna.importance.get_param_importances(study, evaluator=evaluator)
 
 
 def steps_of(study: optuna.Study) -> dict[str, int]:

@@ -93,10 +93,9 @@ class Worker:
             is_slow: called with the time of the first run; returns whether that is the only one.
             limit_s: time limit for compiling and comparing, and for timing, in seconds.
         """
-        first: Outcome = self._request(task, "check", config, limit_s=limit_s)
-        if first.times is None or is_slow(first.median_ms):
-            return first
-        outcome: Outcome = self._request(task, "time", config, limit_s=limit_s)
+        outcome: Outcome = self._request(task, "check", config, limit_s=limit_s)
+        if outcome.times is not None and not is_slow(outcome.median_ms):
+            outcome = self._request(task, "time", config, limit_s=limit_s)
         return outcome
 
     def final(
