@@ -345,6 +345,12 @@ def test_a_batch_closes_vertices_and_gets_new_ones() -> None:
     cases.assert_distances(found.distances, np.stack([weights_of(one) for one in after]))
 
 
+def test_a_batch_without_graphs_gets_new_vertices_too() -> None:
+    batch = torch.zeros(0, 3, 3)
+    result, after = update(tri_apsp.shortest_paths(batch), batch, [(0, 4)], [2], vertices=5)
+    assert result.distances.shape == after.shape == (0, 5, 5)
+
+
 def test_a_batch_with_a_negative_cycle_changes_nothing() -> None:
     """Also the graphs before that of the cycle."""
     _, batch, result = batch_of(3)

@@ -248,8 +248,10 @@ class Held:
 
     def grown(self, n: int) -> Held:
         """Return the graphs with further vertices, which have no edges."""
-        grown = [one.grown(n) for one in self.graphs]
-        return Held(grown, None if self.batch is None else _stacked(grown, self.batch))
+        if self.batch is None:
+            return Held([one.grown(n) for one in self.graphs])
+        batch = _grown(self.batch, n)
+        return Held([DenseWeights(one) for one in batch], batch)
 
     def sets_of(self, edges: Any, weights: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the edges and the weights of each graph, which may be the same for all."""
@@ -280,12 +282,8 @@ class Held:
         ]
         if self.batch is None:
             return changed[0].given
-        return self.batch if in_place else _stacked(changed, self.batch)
-
-
-def _stacked(graphs: list[HeldGraph], batch: torch.Tensor) -> torch.Tensor:
-    given = [one.given for one in graphs if isinstance(one, DenseWeights)]
-    return torch.stack(given) if given else batch
+        given = [one.given for one in changed if isinstance(one, DenseWeights)]
+        return self.batch if in_place or not given else torch.stack(given)
 
 
 def held_graphs(result: Result, graph: Any) -> Held:
@@ -383,13 +381,10 @@ def grown_result(result: Result, n: int) -> Result:
             "`vertices` must be left out for a graph whose vertices have names, but is given; "
             "prepare the graph with its new vertices."
         )
-    distances, pred, old = (
-        _grown(result.distances, n),
-        result.predecessors,
-        result.distances.shape[-1],
-    )
+    distances, pred = _grown(result.distances, n), result.predecessors
     if pred is not None:
-        given, pred = pred, pred.new_full(distances.shape, -1)
+        given, old = pred, pred.shape[-1]
+        pred = given.new_full(distances.shape, -1)
         pred[..., :old, :old] = given
     labels = None if result.labels is None else range(n)
     return dataclasses.replace(result, distances=distances, predecessors=pred, labels=labels)
