@@ -33,7 +33,7 @@ def folder(home: Path) -> None:
 def tasks(call: Any) -> list[tuple[str, str, str, int, int]]:
     with tuned.lookups() as found:
         call()
-    every = tuner.tasks_of(found)
+    every = tuner.tasks_of_calls(found)
     return [(each.kernel, each.dtype, each.sign, each.n, each.batch) for each in every]
 
 

@@ -56,7 +56,7 @@ def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) ->
     with tuned.searching(settings.save_dir or tuned.save_directory()):
         with tuned.lookups() as found:
             call()
-        tasks = tasks_of(found)
+        tasks = tasks_of_calls(found)
         if not tasks:
             raise InputError(
                 "`call` must run a kernel that can be tuned, such as those of dense solves, "
@@ -71,7 +71,7 @@ def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) ->
         return TunedCall(before, _times(call, device), result)
 
 
-def tasks_of(calls: Iterable[tuned.LookupCall]) -> tuple[TuningTask, ...]:
+def tasks_of_calls(calls: Iterable[tuned.LookupCall]) -> tuple[TuningTask, ...]:
     """Return the task of each kernel that some calls look up, in the order of tuning. Of calls that
     differ by their sign, the last is meant: a solve looks up again once it has seen its weights. A
     task has no more graphs than fit the memory.
