@@ -136,7 +136,7 @@ CHAIN = torch.tensor([[0, 1, INF], [INF, 0, 1], [INF, INF, 0]])
         ([(0, 1), (1, 0)], True, "`edges` must be edges of the graph"),
         ([(0, 2)], False, "`edges` must be edges of the graph"),
         ([(0, 1), (1, 1)], True, "`edges` must be edges of the graph"),
-        ([(0, 1), (1, 0)], False, r"name each edge once, but name \(0, 1\) again"),
+        ([(0, 1), (1, 0)], False, r"in one direction, but name \(0, 1\) again"),
         ([(0, 3)], True, r"vertices in \[0, 3\), but one leads from 0 to 3"),
         ([0, 1], True, "`edges` must be pairs of vertices"),
     ],

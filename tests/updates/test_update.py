@@ -401,6 +401,32 @@ def test_other_graphs_are_refused(graph: Any, message: str) -> None:
         update(tri_apsp.shortest_paths(GRAPH), graph, [(0, 1)], [2])
 
 
+@pytest.mark.parametrize("graph", [None, [[0, 1], [1, 0]], "graph.npz"])
+def test_graphs_of_other_kinds_are_refused(graph: Any) -> None:
+    result = tri_apsp.shortest_paths(GRAPH)
+    with pytest.raises(InputTypeError, match="`graph` must be a torch tensor"):
+        update(result, graph, [(0, 1)], [2])
+    with pytest.raises(InputTypeError, match="`graph` must be a torch tensor"):
+        tri_apsp.criticality(result, graph, [(0, 1)])
+
+
+@pytest.mark.parametrize("make", [torch.clone, tri_apsp.prepare], ids=["dense", "prepared"])
+def test_both_directions_change_if_the_graph_was_solved_so(make: Any) -> None:
+    one_way = torch.tensor([[0, 1, INF], [INF, 0, 1], [INF, INF, 0]])
+    result = tri_apsp.shortest_paths(one_way, directed=False)
+    found = update(result, make(one_way), [(0, 1)], [5.0])
+    assert found.result.distances[[0, 1], [1, 0]].tolist() == [5, 5]
+    assert tri_apsp.criticality(result, one_way, [(0, 1)]).disconnected.tolist() == [4]
+    with pytest.raises(InputError, match="`directed` must not be True for a result of directed=F"):
+        update(result, one_way, [(0, 1)], [5.0], directed=True)
+
+
+def test_a_negative_cycle_names_no_argument_that_is_not_there() -> None:
+    result = tri_apsp.shortest_paths(GRAPH)
+    with pytest.raises(NegativeCycleError, match="remove or raise one of its edges.$"):
+        update(result, GRAPH, [(1, 0)], [-99.0])
+
+
 @pytest.mark.parametrize(
     ("edges", "weights", "options", "message"),
     [
@@ -419,7 +445,8 @@ def test_other_graphs_are_refused(graph: Any, message: str) -> None:
         ([], [], {"vertices": 2}, "`vertices` must be at least 3, but is 2"),
         ([], [], {"vertices": 4, "in_place": True}, "`in_place` must be False with `vertices`"),
         ([], [], {"directed": 1}, "`directed` must be True or False"),
-        ("ab", [1], {}, "by their numbers, and `weights` numbers, but are 'ab'"),
+        ("ab", [1], {}, "`edges` must be pairs of numbers of vertices, but is 'ab'"),
+        ([(0, 1)], None, {}, "`weights` must be numbers, but is None of"),
     ],
 )
 def test_changes_that_break_a_rule(edges: Any, weights: Any, options: Any, message: str) -> None:
