@@ -16,7 +16,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import ToSparseTensor
 
-from tri_apsp import InputError
+from tri_apsp import InputError, InputTypeError
 from tri_apsp.interop.graphormer import encodings, features_along
 from tri_apsp.interop.pyg import GraphormerEncodings, ShortestPathDistances, padded
 
@@ -132,6 +132,20 @@ class TestTransforms:
         ):
             ShortestPathDistances(name=name)
 
+    def test_weights_as_edge_attributes(self) -> None:
+        data = path_graph(4)
+        data.edge_attr = torch.arange(1.0, 1 + data.num_edges)[:, None]
+        data.length = data.edge_attr[:, 0]
+        found, expected = (
+            ShortestPathDistances(edge_weight=name)(data).shortest_path_distances
+            for name in ("edge_attr", "length")
+        )
+        assert torch.equal(found, expected)
+
+    def test_a_list_of_data_is_refused(self) -> None:
+        with pytest.raises(InputTypeError, match=r"give Batch.from_data_list\(data\)\."):
+            ShortestPathDistances()([path_graph(3)])
+
     def test_edges_that_are_not_grouped(self) -> None:
         batch = GraphormerEncodings(2)(Batch.from_data_list([path_graph(3)] * 2))
         batch.edge_index = batch.edge_index[:, [2, 0, 3, 1]]
@@ -171,9 +185,12 @@ class TestTransforms:
             loaded.edge_index, loaded.batch, max_distance=M, batch_size=len(GRAPHS)
         )
         positions, sizes = padded(loaded, "spatial_positions", fill=M + 2)
-        paths, _ = padded(loaded, "edge_paths", fill=-1, edges=True)
+        paths, _ = padded(loaded, "edge_paths", fill=-1)
+        assert torch.equal(padded(loaded, "edge_paths", fill=-1, edges=True)[0], paths)
         for found, wanted in zip((positions, paths, sizes), expected, strict=True):
             assert torch.equal(found, wanted)
+        of_each = padded(loaded, "edge_paths", fill=-1, edges=False)[0]
+        assert int(of_each.max()) < int(paths.max())
         alone = transform(GRAPHS[0])
         assert padded(alone, "edge_paths", fill=-1, edges=True)[0].shape == (1, 9, 9, M)
 

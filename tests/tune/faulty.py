@@ -112,11 +112,11 @@ def prepare_on_some(task: TuningTask, device: torch.device) -> Measurement:
 
 
 class Fake:
-    """A fake of Measurement, which ends its process for a negative n."""
+    """A fake of Measurement, which ends its process for a negative n, with this exit code."""
 
     def __init__(self, task: TuningTask, device: torch.device) -> None:
         if task.n < 0:
-            os._exit(7)
+            os._exit(-task.n)
 
     def check(self, config: CompleteConfig) -> Outcome:
         return Outcome(OutcomeKind.correct)

@@ -15,7 +15,7 @@ from tune.synthetic import FASTEST, SyntheticPool
 import tri_apsp
 from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.tune import call as tuner
 from tri_apsp.tune import tune_for
 from tri_apsp.tune.__main__ import main
@@ -125,5 +125,7 @@ def test_the_command_takes_a_file(
 
 
 def test_nothing_to_tune() -> None:
-    with pytest.raises(InputError, match="`call` must run a kernel that can be tuned"):
+    with pytest.raises(InputError, match="must run a kernel with a configuration, such as"):
         tune_for(lambda: None)
+    with pytest.raises(InputTypeError, match="function without arguments, .* but is Tensor; give"):
+        tune_for(torch.ones(2, 2))  # type: ignore[arg-type]

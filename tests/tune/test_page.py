@@ -93,6 +93,29 @@ def test_every_task_is_on_the_page(
     assert len(page) < 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("winner", "sentence"),
+    [
+        ("default", "After the final: the default stays."),
+        ("in use", "After the final: the configuration in use stays."),
+        ("number 1", "After the final: number 1 wins."),
+        (None, ""),
+    ],
+)
+def test_the_decision_of_the_final(winner: str | None, sentence: str, tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path / "some.log"))
+    (name, _) = NAMES
+    searched(storage, name)
+    study = optuna.load_study(storage=storage, study_name=f"{name}-1")
+    times = {"default": [1, 2, 3], "in use": [1, 2, 3], "number 1": [1, 2, 3]}
+    if winner is not None:
+        found = {f"{each}, winner" if each == winner else each: ms for each, ms in times.items()}
+        study.set_user_attr("final", found)
+    write_page({task_of_study(study.study_name): study}, tmp_path / "page.html", "some cpu")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "".join(re.findall("After the final: .*?[.]", page)) == sentence
+
+
 def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
     cli: Callable[..., Ended], home: Path
 ) -> None:

@@ -423,7 +423,7 @@ def test_both_directions_change_if_the_graph_was_solved_so(make: Any) -> None:
 
 def test_a_negative_cycle_names_no_argument_that_is_not_there() -> None:
     result = tri_apsp.shortest_paths(GRAPH)
-    with pytest.raises(NegativeCycleError, match="remove or raise one of its edges.$"):
+    with pytest.raises(NegativeCycleError, match=r"remove or raise one of its edges\.$"):
         update(result, GRAPH, [(1, 0)], [-99.0])
 
 

@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 
 from tri_apsp.api import pack, shortest_paths, unpack
 from tri_apsp.arguments import as_integer
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import from_edge_index
 from tri_apsp.interop.graphormer import encodings
 from tri_apsp.messages import shown
@@ -26,8 +26,8 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
     Args:
         max_distance: larger distances, and those without a path, become this, rounded down for
             integers; None: they stay, and no path is no_edge of the dtype, which is inf for floats.
-        edge_weight: the attribute with the weights of the edges, (edges,) as from_edge_index takes
-            them; None: each weighs 1.
+        edge_weight: the attribute with the weights of the edges, (edges,) or (edges, 1), as
+            from_edge_index takes them; None: each weighs 1.
         name: the attribute to add: (sum of n * n,) of the dtype of the weights, or float32.
 
     Raises:
@@ -84,6 +84,8 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
         """
         edge_index = _attribute(data, "edge_index")
         edge_weight = None if self.edge_weight is None else _attribute(data, self.edge_weight)
+        if edge_weight is not None and edge_weight.shape[1:] == (1,):  # as data have edge_attr
+            edge_weight = edge_weight[:, 0]
         weights, sizes = from_edge_index(edge_index, edge_weight, **_graphs(data))
         distances = shortest_paths(weights, sizes=sizes).distances
         if self.max_distance is not None:
@@ -126,7 +128,7 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
         >>> batch = GraphormerEncodings(max_distance=2)(Batch.from_data_list([path, path]))
         >>> padded(batch, "spatial_positions", fill=4)[0][1].tolist()
         [[0, 1, 2], [3, 0, 1], [3, 3, 0]]
-        >>> padded(batch, "edge_paths", fill=-1, edges=True)[0][1, 0, 2].tolist()
+        >>> padded(batch, "edge_paths", fill=-1)[0][1, 0, 2].tolist()
         [2, 3]
     """
 
@@ -155,7 +157,7 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
 
 
 def padded(
-    data: Any, name: str, *, fill: float | int, edges: bool = False
+    data: Any, name: str, *, fill: float | int, edges: bool | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return what a transform added, padded to the largest graph, and the sizes of the graphs.
 
@@ -164,7 +166,7 @@ def padded(
         name: the attribute: (sum of n * n,) or (sum of n * n, columns).
         fill: the value of padding.
         edges: whether the attribute holds edges, counted from 0 in each graph: they are counted
-            through the batch then.
+            through the batch then. None: if it is "edge_paths".
 
     Returns:
         The matrices, (batch, n, n) or (batch, n, n, columns) of the dtype of the attribute, and the
@@ -205,7 +207,7 @@ def padded(
     matrices = torch.stack(
         [unpack(column.contiguous(), offsets, fill=fill)[0] for column in columns.unbind(1)], 3
     )
-    if edges:
+    if name == "edge_paths" if edges is None else edges:
         first = _edge_offsets(data, len(sizes))[:, None, None, None]
         matrices = torch.where(matrices >= 0, matrices + first, matrices)
     return (matrices[..., 0] if values.dim() == 1 else matrices), sizes
@@ -217,6 +219,11 @@ def _attribute(data: Any, name: str) -> Any:
     Raises:
         InputError: they lack it, or are of several kinds of vertices.
     """
+    if isinstance(data, (list, tuple)):
+        raise InputTypeError(
+            f"`data` must be Data or a Batch of them, but are {shown(data)}; give "
+            "Batch.from_data_list(data)."
+        )
     if isinstance(data, HeteroData):
         raise InputError(
             f"`data` must be Data or a Batch of them, but are {type(data).__name__}; give the "

@@ -58,7 +58,8 @@ def tune(
         time_budget: seconds for all tasks together; None: the seconds of the effort for each task.
         seed: the seed of the sampler.
         save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
-        resume: continue an earlier call that was interrupted.
+        resume: continue an earlier call that was interrupted; tasks that it finished are left out,
+            if `effort`, `trials` and `time_budget` are the same.
         force: replace tuned files that cannot be used.
         storage: a journal file, or the URL of a database that Optuna takes, such as
             "sqlite:///searches.db"; calls on several hosts share the searches in it. None: the
@@ -142,6 +143,7 @@ def tune_for(
 
     Raises:
         InputError: the call runs nothing that can be tuned; the tuned files cannot be written.
+        InputTypeError: `call` is no function.
         EngineError: none of its kernels could be tuned.
 
     Cost:

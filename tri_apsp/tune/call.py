@@ -9,7 +9,7 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.device import synchronize
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.tune.outcome import Times, TuningResult
 from tri_apsp.tune.run import run_plans
 from tri_apsp.tune.tasks import MATRICES, Settings, TuningPlan, TuningTask, size_at
@@ -52,6 +52,11 @@ def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) ->
         settings: with the time for everything, and where tuned files go.
         shown: whether to show the progress on stderr.
     """
+    if not callable(call):
+        raise InputTypeError(
+            "`call` must be a function without arguments, such as lambda: shortest_paths(weights), "
+            f"but is {type(call).__name__}; give one."
+        )
     began = time.monotonic()
     with tuned.searching(settings.save_dir or tuned.save_directory()):
         with tuned.lookups() as found:
@@ -59,8 +64,9 @@ def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) ->
         tasks = tasks_of_calls(found)
         if not tasks:
             raise InputError(
-                "`call` must run a kernel that can be tuned, such as those of dense solves, "
-                "products and sweeps on a GPU, but runs none; there is nothing to tune for it."
+                "what is tuned for must run a kernel with a configuration, such as a dense solve, "
+                "a product or, on a GPU, sweeps of a sparse graph, but runs none, as a sparse "
+                "graph on a CPU; leave it out."
             )
         device = found[0].torch_device
         before = _times(call, device)

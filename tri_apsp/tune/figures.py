@@ -80,18 +80,23 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def final_of(study: optuna.Study) -> dict[str, list[float]]:
+    """Return the times of the final in ms, p20, p50 and p80, by the name of the configuration."""
+    final: dict[str, list[float]] = study.user_attrs.get("final", {})
+    return final
+
+
 def steps_of(study: optuna.Study) -> dict[str, int]:
     """Return how many configurations remained after each step, by its name."""
     trials = study.get_trials(deepcopy=False)
     measured = [trial for trial in trials if "outcome" in trial.user_attrs]
     right = [trial for trial in measured if trial.user_attrs["outcome"]["kind"] == "correct"]
-    final = study.user_attrs.get("final", {})
     return {
         "candidates": study.user_attrs.get("candidates", len(measured)),
         "measured": len(measured),
         "right": len(right),
         "timed in full": len(timed_trials(study)),
-        "in the final": len(final),
+        "in the final": len(final_of(study)),
     }
 
 
@@ -121,8 +126,8 @@ def _bars(axes: Axes, importances: dict[str, float]) -> None:
 
 def _final(axes: Axes, study: optuna.Study) -> None:
     """Medians of the final, with the range from p20 to p80."""
-    final = {name: Times(*times) for name, times in study.user_attrs.get("final", {}).items()}
-    for name, times in final.items():
+    for name, found in final_of(study).items():
+        times = Times(*found)
         color = _ORANGE if name.endswith("winner") else _GRAY
         name = name.replace(", ", ",\n")
         axes.plot([times.p20_ms, times.p80_ms], [name, name], color=color, linewidth=4, alpha=0.5)
@@ -141,7 +146,7 @@ def _slice(axes: Axes, study: optuna.Study, name: str) -> None:
     axes.plot(labels, [min(times[choice]) for choice in choices], "o", color=_ORANGE, label="best")
     medians = [np.median(times[choice]) for choice in choices]
     axes.plot(labels, medians, "_", color=_BLUE, markersize=12, label="median")
-    axes.set(title=_short(name))
+    axes.set(title=f"{_short(name)} (ms)")
     _set_log_times(axes)
     axes.legend(fontsize="small")
 

@@ -61,7 +61,8 @@ _WHAT = (
         "--graph",
         metavar="FILE",
         help="tune what the distances of all pairs of this file run, and nothing else, and print "
-        "their time before and after; not with --kernel, --n or --sign",
+        "their time before and after; of a sparse graph there is something to tune on a GPU only; "
+        "not with --kernel, --n or --sign",
     ),
     DEVICES,
     ENGINE,
@@ -102,7 +103,12 @@ _HOW = (
         "shared folder, or a database of Optuna such as sqlite:///searches.db; unfinished searches "
         "are joined; default: the journal of this machine",
     ),
-    option("--resume", action="store_true", help="continue the newest searches"),
+    option(
+        "--resume",
+        action="store_true",
+        help="continue the newest searches, and leave out the "
+        "tasks that were finished with the same --effort, --trials and --time-budget",
+    ),
     option("--force", action="store_true", help="replace tuned files that cannot be used"),
 )
 _INSTEAD = (

@@ -13,7 +13,7 @@ import optuna
 from tri_apsp.console.output import duration
 from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.messages import file_errors, remedy_of_extra, warn_caller
-from tri_apsp.tune.figures import steps_of, svg_of, timed_trials
+from tri_apsp.tune.figures import final_of, steps_of, svg_of, timed_trials
 from tri_apsp.tune.search import cards_of, open_storage, task_of_study
 from tri_apsp.tune.tasks import TuningTask, studies_directory
 
@@ -36,11 +36,19 @@ svg {{ max-width: 100%; height: auto; }}
 </head>
 <body>
 <h1>Searches on {device}</h1>
-<p>The trials of python -m tri_apsp.tune. In a search each configuration is measured once; one that
-is slower than the median of the first runs is pruned after one run. The final measures the fastest,
-the default and the configuration in use again, in turns, and decides. Plots of a parameter have the
-best and the median time of each choice, and below it how many configurations were timed with
-it.</p>
+<p>The trials of python -m tri_apsp.tune:</p>
+<ul>
+<li>Each configuration that is measured has its results compared, and runs once. One that is slower
+than the median of the first runs is pruned; the others are timed in full.</li>
+<li>In the final the fastest trials, from number 1 on, the default and the configuration in use are
+timed again, in turns. The one in use stays, unless another is faster by more than 2% and by more
+than the noise.</li>
+<li>The importance of a parameter is how much its choices in the fastest tenth of the trials differ
+from those in all; the sum is 1.</li>
+<li>Plots of a parameter have the best and the median time of each choice in ms, and below it how
+many configurations were timed in full with it. Axes of times and of numbers of configurations are
+logarithmic.</li>
+</ul>
 <ul>
 {contents}
 </ul>
@@ -128,11 +136,15 @@ def _result(study: optuna.Study) -> str:
         f"<td>{escape(name)}</td><td>{escape(str(theirs))}</td><td>{escape(str(ours))}</td></tr>"
         for name, theirs, ours in [("time", _time(default.value), _time(best.value)), *rows]
     )
+    won = [name.removesuffix(", winner") for name in final_of(study) if name.endswith("winner")]
+    decision = {"default": "the default stays", "in use": "the configuration in use stays"}
+    words = [f"<p>After the final: {decision.get(name, name + ' wins')}.</p>\n" for name in won]
     return (
         f"<p>{escape('; '.join(about))}</p>\n"
         f"<p>{measured} configurations: {timed} timed, {right - timed} pruned as slow, "
         f"{measured - right} failed.</p>\n"
-        f"<table>\n<tr><th></th><th>default</th><th>best</th></tr>\n{cells}\n</table>"
+        f"<table>\n<tr><th></th><th>default</th><th>fastest trial</th></tr>\n{cells}\n</table>\n"
+        + "".join(words)
     )
 
 

@@ -176,10 +176,14 @@ class Worker:
             raise failure
         if failure is not None:
             self._discard()
+            if failure.message.endswith("exit code 1"):  # of Python
+                raise EngineError(
+                    "a script that calls the tuner must be a file that a process may import, but "
+                    f"{failure.message}; call the tuner under `if __name__ == '__main__':`."
+                )
             raise EngineError(
                 "a default configuration must be correct before others are timed, but for "
-                f"{task}: {failure.message}; leave this task out. (A script that calls the tuner "
-                "must do so under `if __name__ == '__main__':`.)"
+                f"{task}: {failure.message}; leave this task out."
             )
         return self._receive(limit_s)
 
