@@ -13,7 +13,7 @@ import torch
 from tri_apsp.device import current, describe
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.gpu.launcher import cached_launcher
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import floor, no_edge
 from tri_apsp.updates.graphs import Edges, HeldGraph, steps_of
 from tri_apsp.value_range import largest_magnitude
 
@@ -32,6 +32,8 @@ _FEW_RAISED = 256
 # Rows of a task; rows after which the CPU looks at the number of affected pairs; rows whose
 # predecessors are checked at a time.
 _ROWS_PER_TASK, _ROWS, _CHECKED_ROWS = 16, 256, 2048
+# Rows by which the number of affected pairs is estimated.
+_SAMPLED_ROWS = 16
 # Pairs of rows and edges that are looked at together.
 _VALUES_PER_BLOCK = 1 << 24
 # Of the kernels on a GPU: columns of a block; programs per multiprocessor, pairs of a program, and
@@ -145,17 +147,30 @@ class CpuRepair(Repair):
         self._potentials = d.amin(0) if self._has_negative else d.new_zeros(len(d))
 
     def _write(self, pred: torch.Tensor | None) -> str:
-        rows, affected, done = self._rows(slice(None)), 0, 0
-        size = _ROWS_PER_TASK * thread_count()  # of the first rows, which tell of the others
-        while done < len(rows):
-            part = rows[done : done + size]
-            totals = self._run(part, self._edges, pred, writes=True)
-            affected, done, size = affected + int(totals[0]), done + len(part), _ROWS
+        rows, affected = self._rows(slice(None)), 0
+        if self._estimate(rows) > self._most:
+            return "many pairs are affected"
+        for first in range(0, len(rows), _ROWS):
+            totals = self._run(rows[first : first + _ROWS], self._edges, pred, writes=True)
+            affected += int(totals[0])
             if totals[4]:
                 return BEYOND
-            if affected > self._most * min(1, 2 * done / len(rows)):
+            if affected > self._most:
                 return "many pairs are affected"
         return ""
+
+    def _estimate(self, rows: torch.Tensor) -> float:
+        """Return about how many pairs have a shortest path along an edge, by some rows."""
+        some = rows[:: max(1, len(rows) // _SAMPLED_ROWS)]
+        d, edges = self._d[some], self._edges
+        limit = d + self._tolerance[0] * d.abs() + self._tolerance[1]
+        none = no_edge(d.dtype)
+        limit.masked_fill_(d >= none, floor(d.dtype))
+        to_heads = (d[:, edges.tails] + edges.old).clamp(max=none)  # else integers may wrap
+        found = torch.zeros(d.shape, dtype=torch.bool)
+        for to_head, head in zip(to_heads.T, edges.heads, strict=True):
+            found |= to_head[:, None] + self._d[head] <= limit
+        return int(found.sum()) * len(rows) / max(1, len(some))
 
     def _closing(self, which: slice) -> Change:
         totals = self._run(self._rows(which), self._edges.chosen(which), None, writes=False)
