@@ -423,13 +423,13 @@ def update(
         TooLargeError: the copies do not fit the memory.
 
     Cost:
-        Of weights that rise, a few steps for each pair with a shortest path over such an edge, and
-        each edge to its last vertex; a solve, where these pairs are more than 1/64 of all, 1/512
-        if the graph has an order, or of dense weights 1/2048 on a CPU and 1/8192 on a GPU. Of
-        weights that fall, a pass over the distances for each 32 edges, or for all edges at one
-        vertex; on a CPU, of a sparse graph, a few steps for each pair that changes; a solve, where
-        the edges are many. Without `in_place`, a copy of the matrices and of dense weights. If
-        dense weights rise, up to two more copies of these.
+        Of weights that rise, a few steps for each pair all of whose shortest paths use such an
+        edge, and each edge to its last vertex; a solve, where these pairs are more than 1/64 of
+        all, 1/512 if the graph has an order, or of dense weights 1/2048 on a CPU and 1/8192 on a
+        GPU. Of weights that fall, a pass over the distances for each 32 edges, or for all edges at
+        one vertex; on a CPU, of a sparse graph, a few steps for each pair that changes; a solve,
+        where the edges are many. Without `in_place`, a copy of the matrices and of dense weights.
+        If dense weights rise, up to two more copies of these.
 
     Source:
         Ramalingam, Reps, An Incremental Algorithm for a Generalization of the Shortest-Path

@@ -143,7 +143,7 @@ class TestTransforms:
         assert torch.equal(found, expected)
 
     def test_a_list_of_data_is_refused(self) -> None:
-        with pytest.raises(InputTypeError, match=r"give Batch.from_data_list\(data\)\."):
+        with pytest.raises(InputTypeError, match=r"or of a list Batch.from_data_list\(data\)\."):
             ShortestPathDistances()([path_graph(3)])
 
     def test_edges_that_are_not_grouped(self) -> None:

@@ -125,7 +125,7 @@ def test_the_command_takes_a_file(
 
 
 def test_nothing_to_tune() -> None:
-    with pytest.raises(InputError, match="must run a kernel with a configuration, such as"):
+    with pytest.raises(InputError, match="must run a kernel that can be tuned: a dense"):
         tune_for(lambda: None)
     with pytest.raises(InputTypeError, match=r"without arguments, .* but is Tensor; give"):
         tune_for(torch.ones(2, 2))  # type: ignore[arg-type]

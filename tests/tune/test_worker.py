@@ -142,8 +142,8 @@ def test_a_wrong_default_is_an_error_of_its_own() -> None:
 
 def test_a_process_that_ends_while_it_prepares() -> None:
     with closing(Worker(CPU, faulty.Fake)) as worker:
-        for code, remedy in ((7, "leave this task out"), (1, "under `if __name__ == '__main__':`")):
-            with pytest.raises(EngineError, match=rf"ended with exit code {code}; .*{remedy}\.$"):
+        for code, remedy in ((7, "leave this task out"), (1, "call the tuner in a file, .*")):
+            with pytest.raises(EngineError, match=rf"ended with exit code {code}; {remedy}\.$"):
                 worker.screen(TuningTask("cpu", "product", "float32", "any", -code), faulty.GOOD)
         assert worker.screen(TASK, faulty.GOOD).kind is OutcomeKind.correct
 

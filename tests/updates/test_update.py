@@ -445,8 +445,8 @@ def test_a_negative_cycle_names_no_argument_that_is_not_there() -> None:
         ([], [], {"vertices": 2}, "`vertices` must be at least 3, but is 2"),
         ([], [], {"vertices": 4, "in_place": True}, "`in_place` must be False with `vertices`"),
         ([], [], {"directed": 1}, "`directed` must be True or False"),
-        ("ab", [1], {}, "`edges` must be pairs of numbers of vertices, but is 'ab'"),
-        ([(0, 1)], None, {}, "`weights` must be numbers, but is None of"),
+        ("ab", [1], {}, "`edges` must be pairs of vertex numbers, but is 'ab'; the"),
+        ([(0, 1)], None, {}, "`weights` must be numbers, but is None; give"),
     ],
 )
 def test_changes_that_break_a_rule(edges: Any, weights: Any, options: Any, message: str) -> None:
@@ -574,7 +574,7 @@ def test_a_change_in_one_direction_makes_a_graph_directed() -> None:
     graph = tri_apsp.prepare(cases.tensor(cases.chain(5), torch.float32), directed=False)
     result = tri_apsp.shortest_paths(graph)
     both = update(result, graph, [(0, 1)], [4], directed=False).graph
-    one = update(result, graph, [(0, 1)], [4]).graph
+    one = update(result, graph, [(0, 1)], [4], directed=True).graph
     assert (both.directed, one.directed) == (False, True)
 
 
@@ -624,3 +624,44 @@ def test_distances_of_other_strides() -> None:
     found = update(result, graph, [(0, 1), (3, 4)], [INF, 1], in_place=True)
     assert found.result.distances is out
     check(*found, changed(weights, [(0, 1), (3, 4)], [INF, 1]))
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_in_place_with_both_directions(batch: bool) -> None:
+    """Dense weights that differ by direction were copied, and kept their weights."""
+    graph = torch.tensor([[0, 1, 7], [1, 0, 2], [7, 2, 0]]).float()
+    graph = graph.repeat(2, 1, 1) if batch else graph
+    found = update(
+        tri_apsp.shortest_paths(graph, directed=False), graph, [(0, 1)], [5.0], in_place=True
+    )
+    assert graph.flatten()[[1, 3]].tolist() == [5, 5]
+    found = update(found.result, graph, [(0, 1)], [4.0], in_place=True)
+    assert found.result.distances.flatten()[1].item() == 4
+    one_way = torch.tensor([[0, 1.0], [INF, 0]])
+    result = tri_apsp.shortest_paths(one_way, directed=False)
+    with pytest.raises(InputError, match="`graph` must be symmetric with `in_place`"):
+        update(result, one_way, [(0, 1)], [5.0], in_place=True)
+
+
+def test_both_directions_of_a_graph_that_was_prepared_so() -> None:
+    graph = tri_apsp.prepare(torch.tensor([[0, 1.0], [1, 0]]), directed=False)
+    result = tri_apsp.shortest_paths(graph)
+    found = update(result, graph, [(0, 1)], [5.0])
+    assert found.result.distances.flatten().tolist() == [0, 5, 5, 0]
+    assert tri_apsp.criticality(result, graph, [(0, 1)]).disconnected.tolist() == [2]
+
+
+def test_pairs_with_another_shortest_path_are_not_many() -> None:
+    """Nearly all paths of a grid may take another edge; an edge of a star is on all of a row."""
+    grid = tri_apsp.graphs.generate("grid", 2025).to_weights(torch.float32)
+    grid[grid < INF] = 1
+    grid.fill_diagonal_(0)
+    graph = tri_apsp.prepare(grid, order="none")
+    found = update(tri_apsp.shortest_paths(graph), graph, [(1012, 1013)], [5.0])
+    assert found.result.plan.reason == "1 edge raised, 0 lowered"
+    hub = torch.rand(600, 600) + 10
+    hub[0], hub[:, 0] = 0.1, 0.1
+    hub.fill_diagonal_(0)
+    edges = [(0, i) for i in range(1, 300)]
+    found = update(tri_apsp.shortest_paths(hub), hub, edges, [20.0] * len(edges))
+    assert found.result.plan.reason.endswith("solved anew: many pairs are affected")

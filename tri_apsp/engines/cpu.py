@@ -38,8 +38,9 @@ from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded
 
 # The largest n of graphs that one kernel solves whole, and the most graphs of a task.
 _SMALL_GRAPH, _GRAPHS = 64, 64
-# The most operations of a product of which one call computes several.
-_SMALL_PRODUCT = _SMALL_GRAPH**3
+# The most operations of a product of which one call computes several, and how many are several:
+# for fewer, the kernel is not worth its compilation.
+_SMALL_PRODUCT, _SEVERAL = _SMALL_GRAPH**3, 16
 # Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
 _PACKED_ROWS = 96
 # Rows, or columns, of a task of gradients.
@@ -95,7 +96,7 @@ class CpuEngine(Engine):
             ):
                 c, a, b = whole_c[:, rows, columns], whole_a[:, rows], whole_b[:, :, columns]
                 work += c.size * a.shape[2]
-                if c.shape[0] > _GRAPHS and c[0].size * a.shape[2] <= _SMALL_PRODUCT:
+                if c.shape[0] >= _SEVERAL and c[0].size * a.shape[2] <= _SMALL_PRODUCT:
                     parts = _parts(c.shape[0], c.size * a.shape[2], self._threads)
                     tasks += [(c[part], a[part], b[part], update.fresh) for part in parts]
                     continue

@@ -614,7 +614,12 @@ def changed_edges(
         weights = [no_edge(dtype) if x == math.inf else x for x in weights]
     given = list[torch.Tensor]()
     for name, values, rule, remedy in (
-        ("edges", edges, "pairs of numbers of vertices", "that of a label is labels.index(label)"),
+        (
+            "edges",
+            edges,
+            "pairs of vertex numbers",
+            "the number of a label is labels.index(label)",
+        ),
         ("weights", weights, "numbers", "give one for each edge"),
     ):
         try:
@@ -623,7 +628,7 @@ def changed_edges(
             given.append(torch.as_tensor(array).detach().cpu())
         except (TypeError, ValueError, RuntimeError):
             raise InputTypeError(
-                f"`{name}` must be {rule}, but is {shown(values)} of something else; {remedy}."
+                f"`{name}` must be {rule}, but is {shown(values)}; {remedy}."
             ) from None
     ends, values = given
     if not ends.numel():

@@ -84,8 +84,9 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
         """
         edge_index = _attribute(data, "edge_index")
         edge_weight = None if self.edge_weight is None else _attribute(data, self.edge_weight)
-        if edge_weight is not None and edge_weight.shape[1:] == (1,):  # as data have edge_attr
-            edge_weight = edge_weight[:, 0]
+        shape = getattr(edge_weight, "shape", ())
+        if edge_weight is not None and shape[1:] == (1,):  # as data have edge_attr
+            edge_weight = edge_weight.flatten()
         weights, sizes = from_edge_index(edge_index, edge_weight, **_graphs(data))
         distances = shortest_paths(weights, sizes=sizes).distances
         if self.max_distance is not None:
@@ -104,8 +105,8 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
     `Batch`; see graphormer.Encodings.
 
     They are (sum of n * n,) and (sum of n * n, max_distance) of int64. An edge path counts the
-    edges of its own graph, so that a data loader can join graphs; `padded` with `edges=True` counts
-    those of the batch.
+    edges of its own graph, so that a data loader can join graphs; `padded` counts those
+    of the batch.
 
     Args:
         max_distance: the most edges of a path that are told apart, at least 1.
@@ -174,7 +175,8 @@ def padded(
 
     Raises:
         InputError: the attribute has other than n * n values for each graph of n vertices, as after
-            vertices were removed; a `fill` that its dtype cannot hold; the data lack the attribute.
+            vertices were removed; a `fill` that its dtype cannot hold; the data lack the attribute;
+            edges that are not grouped by graph.
 
     Cost:
         A copy; the host blocks until it has the sizes, once for each column.
@@ -219,10 +221,10 @@ def _attribute(data: Any, name: str) -> Any:
     Raises:
         InputError: they lack it, or are of several kinds of vertices.
     """
-    if isinstance(data, (list, tuple)):
+    if not hasattr(data, "to_dict"):
         raise InputTypeError(
-            f"`data` must be Data or a Batch of them, but are {shown(data)}; give "
-            "Batch.from_data_list(data)."
+            f"`data` must be Data or a Batch of them, but is {shown(data)}; give Data, or of a "
+            "list Batch.from_data_list(data)."
         )
     if isinstance(data, HeteroData):
         raise InputError(

@@ -64,9 +64,8 @@ def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) ->
         tasks = tasks_of_calls(found)
         if not tasks:
             raise InputError(
-                "what is tuned for must run a kernel with a configuration, such as a dense solve, "
-                "a product or, on a GPU, sweeps of a sparse graph, but runs none, as a sparse "
-                "graph on a CPU; leave it out."
+                "what is tuned must run a kernel that can be tuned: a dense solve, a product or, "
+                "on a GPU, sweeps of a sparse graph; but it runs none; leave it out."
             )
         device = found[0].torch_device
         before = _times(call, device)

@@ -38,14 +38,14 @@ svg {{ max-width: 100%; height: auto; }}
 <h1>Searches on {device}</h1>
 <p>The trials of python -m tri_apsp.tune:</p>
 <ul>
-<li>Each configuration that is measured has its results compared, and runs once. One that is slower
-than the median of the first runs is pruned; the others are timed in full.</li>
+<li>Each configuration is checked and runs once. One that is slower than the median of the first
+runs is pruned; the others are timed in full.</li>
 <li>In the final the fastest trials, from number 1 on, the default and the configuration in use are
 timed again, in turns. The one in use stays, unless another is faster by more than 2% and by more
 than the noise.</li>
 <li>The importance of a parameter is how much its choices in the fastest tenth of the trials differ
 from those in all; the sum is 1.</li>
-<li>Plots of a parameter have the best and the median time of each choice in ms, and below it how
+<li>Plots of a parameter show the best and the median time of each choice in ms, and below it how
 many configurations were timed in full with it. Axes of times and of numbers of configurations are
 logarithmic.</li>
 </ul>

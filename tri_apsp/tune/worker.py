@@ -176,14 +176,14 @@ class Worker:
             raise failure
         if failure is not None:
             self._discard()
-            if failure.message.endswith("exit code 1"):  # of Python
-                raise EngineError(
-                    "a script that calls the tuner must be a file that a process may import, but "
-                    f"{failure.message}; call the tuner under `if __name__ == '__main__':`."
+            remedy = "leave this task out"
+            if failure.message.endswith("exit code 1"):  # of Python, as in a script without a guard
+                remedy = (
+                    f"call the tuner in a file, under `if __name__ == '__main__':`, or {remedy}"
                 )
             raise EngineError(
                 "a default configuration must be correct before others are timed, but for "
-                f"{task}: {failure.message}; leave this task out."
+                f"{task}: {failure.message}; {remedy}."
             )
         return self._receive(limit_s)
 
@@ -196,9 +196,10 @@ class Worker:
         )
         self._pipe, child_end = multiprocessing.Pipe()
         arguments = dict(os.environ), child_end, self._device, self._prepare
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
+        process = context.Process(target=_serve, args=arguments, daemon=True)
         with _interrupts_blocked():
-            self._process.start()
+            process.start()
+        self._process = process  # not before, since close() may end it from another thread
         child_end.close()
         self.processes += 1
 
@@ -272,12 +273,15 @@ class Workers:
         compiler = self._idle.get()
 
         def compile_each() -> None:
-            with contextlib.suppress(CancelledError):
+            try:
                 for task in tasks:
-                    config = default_config(task.engine, task.torch_dtype, self._facts)
                     with contextlib.suppress(ApspError):  # raised again when the task begins
+                        config = default_config(task.engine, task.torch_dtype, self._facts)
                         compiler.compile(task, config, odd=False)
-            self._idle.put(compiler)
+            except CancelledError:  # by close()
+                pass
+            finally:
+                self._idle.put(compiler)
 
         threading.Thread(target=compile_each, daemon=True).start()
 

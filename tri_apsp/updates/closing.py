@@ -43,13 +43,16 @@ class Criticality(NamedTuple):
 def criticality(result: Result, graph: Any, edges: Any, *, directed: bool | None) -> Criticality:
     """Return what closing each edge would change; see tri_apsp.criticality."""
     held = held_graphs(result, graph)
-    directed = direction_of(result, directed)
+    directed = direction_of(result, graph, directed)
     if held.batch is not None:
         raise InputError(
             "`graph` must be one graph for this function, but is a batch; call it for each."
         )
     (one,) = held.graphs
-    count = len(edges) if hasattr(edges, "__len__") else 0
+    try:
+        count = len(edges)
+    except TypeError:  # refused below
+        count = 0
     tails, heads, _ = changed_edges(
         one.n, edges, torch.ones(count), dtype=torch.float32, directed=directed
     )

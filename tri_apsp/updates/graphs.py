@@ -286,11 +286,12 @@ class Held:
         return self.batch if in_place or not given else torch.stack(given)
 
 
-def held_graphs(result: Result, graph: Any) -> Held:
-    """Return the graph of a result of all pairs.
+def held_graphs(result: Result, graph: Any, *, in_place: bool = False) -> Held:
+    """Return the graph of a result of all pairs; `in_place`: dense weights in their own memory.
 
     Raises:
-        InputError: the result is another, or not of such a graph.
+        InputError: the result is another, or not of such a graph; weights that differ by direction
+            cannot change in place with a result of directed=False.
     """
     if not isinstance(result, Result):
         raise InputTypeError(
@@ -323,7 +324,12 @@ def held_graphs(result: Result, graph: Any) -> Held:
         graph = check_tensor(graph.weights if isinstance(graph, DenseGraph) else graph, "graph")
         batch = check_weights(graph.detach() if graph.requires_grad else graph)
         weights, dtype = batch.weights.to(d.device), batch.weights.dtype
-        if not result.directed:
+        if not result.directed and not torch.equal(weights, weights.mT):
+            if in_place:
+                raise InputError(
+                    "`graph` must be symmetric with `in_place` and a result of directed=False, but "
+                    "is not; give torch.minimum(graph, graph.mT)."
+                )
             weights = torch.minimum(weights, weights.mT)
         parts: list[HeldGraph] = [DenseWeights(one) for one in weights]
         held = Held(parts, weights if batch.batched else None)
@@ -337,10 +343,12 @@ def held_graphs(result: Result, graph: Any) -> Held:
     return held
 
 
-def direction_of(result: Result, directed: bool | None) -> bool:
-    """Return whether edges change in one direction only; None: if the result is directed."""
+def direction_of(result: Result, graph: Any, directed: bool | None) -> bool:
+    """Return whether edges change in one direction only; None: if the result, and a prepared graph,
+    are directed.
+    """
     if directed is None:
-        return result.directed
+        return result.directed and getattr(graph, "directed", True)
     check_flags(directed=directed)
     if directed and not result.directed:
         raise InputError(

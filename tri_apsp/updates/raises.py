@@ -10,10 +10,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from tri_apsp.dense.product import product
 from tri_apsp.device import current, describe
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.gpu.launcher import cached_launcher
-from tri_apsp.semirings import floor, no_edge
+from tri_apsp.semirings import no_edge
 from tri_apsp.updates.graphs import Edges, HeldGraph, steps_of
 from tri_apsp.value_range import largest_magnitude
 
@@ -26,8 +27,8 @@ _MOST_READS = 1 / 8
 # Steps over edges that rise, each of which looks at all rows: always few, and one for so many
 # vertices.
 _FEW_STEPS, _VERTICES_PER_STEP = 4, 256
-# Edges that rise, beyond which, and beyond the vertices, finding the rows of each takes as long as
-# a solve on a CPU.
+# If more edges rise than this and than there are vertices, finding their rows takes as long as a
+# solve on a CPU.
 _FEW_RAISED = 256
 # Rows of a task; rows after which the CPU looks at the number of affected pairs; rows whose
 # predecessors are checked at a time.
@@ -93,7 +94,7 @@ class Repair(ABC):
     _few_edges: ClassVar[int]
     """How many edges of affected pairs are always few."""
     _operations_per_edge: ClassVar[float]
-    """How many operations of a dense solve take as long as one of them."""
+    """How many operations of a dense solve take as long as reading one edge."""
 
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         self._d, self._edges, self._lists = d, edges.to(d.device), graph.lists_of(edges)
@@ -148,7 +149,7 @@ class CpuRepair(Repair):
 
     def _write(self, pred: torch.Tensor | None) -> str:
         rows, affected = self._rows(slice(None)), 0
-        if self._estimate(rows) > self._most:
+        if self._is_too_many(rows):
             return "many pairs are affected"
         for first in range(0, len(rows), _ROWS):
             totals = self._run(rows[first : first + _ROWS], self._edges, pred, writes=True)
@@ -159,18 +160,26 @@ class CpuRepair(Repair):
                 return "many pairs are affected"
         return ""
 
-    def _estimate(self, rows: torch.Tensor) -> float:
-        """Return about how many pairs have a shortest path along an edge, by some rows."""
-        some = rows[:: max(1, len(rows) // _SAMPLED_ROWS)]
-        d, edges = self._d[some], self._edges
+    def _is_too_many(self, rows: torch.Tensor) -> bool:
+        """Return whether some of the rows tell that a solve takes less time."""
+        if not len(rows):
+            return False
+        some = rows[:: -(-len(rows) // _SAMPLED_ROWS)]
+        d, edges, none = self._d[some], self._edges, no_edge(self._d.dtype)
+        # At most the pairs with a shortest path along an edge are affected: fewer if there are
+        # ties, which some rows tell, if they take little time.
         limit = d + self._tolerance[0] * d.abs() + self._tolerance[1]
-        none = no_edge(d.dtype)
-        limit.masked_fill_(d >= none, floor(d.dtype))
-        to_heads = (d[:, edges.tails] + edges.old).clamp(max=none)  # else integers may wrap
-        found = torch.zeros(d.shape, dtype=torch.bool)
-        for to_head, head in zip(to_heads.T, edges.heads, strict=True):
-            found |= to_head[:, None] + self._d[head] <= limit
-        return int(found.sum()) * len(rows) / max(1, len(some))
+        to_heads = (d[:, edges.tails] + edges.old).clamp_(max=none)  # else integers may wrap
+        sums = product(to_heads, self._d[edges.heads], None, check=False)[0]
+        per_row = int(((sums <= limit) & (d < none)).sum()) / len(some)
+        if per_row * len(rows) <= self._most:
+            return False
+        count = int(self._most / (4 * per_row))
+        if not count:
+            return True
+        some = rows[:: -(-len(rows) // count)]
+        affected = self._run(some, edges, None, writes=False)[0]
+        return affected / len(some) * len(rows) > self._most
 
     def _closing(self, which: slice) -> Change:
         totals = self._run(self._rows(which), self._edges.chosen(which), None, writes=False)
@@ -221,7 +230,7 @@ class GpuRepair(Repair):
         self._old = d.new_empty(self._capacity)
 
     def _write(self, pred: torch.Tensor | None) -> str:
-        self._capacity = min(self._capacity, self._most)
+        self._capacity = self._most
         count, beyond, is_done = self._search(
             slice(None), range(len(self._d)), pred, self._most_reads
         )

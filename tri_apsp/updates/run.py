@@ -76,8 +76,8 @@ def update(
 ) -> Updated:
     """Return a result after a change of its graph; see tri_apsp.update."""
     check_flags(in_place=in_place)
-    held = held_graphs(result, graph)
-    directed = direction_of(result, directed)
+    held = held_graphs(result, graph, in_place=in_place)
+    directed = direction_of(result, graph, directed)
     if vertices is not None:
         n = as_integer(vertices, "vertices", result.distances.shape[-1])
         if in_place:
