@@ -1,8 +1,10 @@
 """A configuration that harms its process fails, and the next one is measured."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import platform
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -146,6 +148,24 @@ def test_a_process_that_ends_while_it_prepares() -> None:
             with pytest.raises(EngineError, match=rf"ended with exit code {code}; {remedy}\.$"):
                 worker.screen(TuningTask("cpu", "product", "float32", "any", -code), faulty.GOOD)
         assert worker.screen(TASK, faulty.GOOD).kind is OutcomeKind.correct
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.02, 0.2, 1.0])
+def test_a_worker_may_be_closed_while_its_process_starts(delay: float) -> None:
+    worker, ended = Worker(CPU, faulty.prepare), list[bool]()
+
+    def screen() -> None:
+        with contextlib.suppress(concurrent.futures.CancelledError):
+            worker.screen(TASK, faulty.GOOD)
+        ended.append(True)
+
+    thread = threading.Thread(target=screen)
+    thread.start()
+    time.sleep(delay)
+    worker.close()
+    thread.join(60)
+    assert ended == [True]
 
 
 def test_an_interrupt_leaves_no_late_result(monkeypatch: pytest.MonkeyPatch) -> None:
