@@ -26,7 +26,7 @@ def test_json(quick, cli):
     assert first["kernels"] == 0  # which Triton compiles
     assert first["process_seconds"] > first["seconds"] > 0
     small = {call["name"]: call for call in found["small_calls"]}
-    assert all(call["units"] > 1 for name, call in small.items() if "torch" not in name)
+    assert all(call["units"] > 0 for name, call in small.items() if "torch" not in name)
 
 
 @pytest.mark.slow
