@@ -403,8 +403,9 @@ def update(
             have the edges that `edges` gives them. None: n.
         directed: False: both directions of each edge get the weight. None: as the result was
             solved.
-        in_place: write to the distances and predecessors of `result`, and to dense weights; else
-            they are copied.
+        in_place: write to the distances and predecessors of `result`, and to dense weights, which
+            must be symmetric after directed=False; else they are copied. Sparse graphs are not
+            changed, so that the next update needs the returned one.
 
     Returns:
         An `Updated`: `result`, as `shortest_paths` would return it for the changed graph, but for

@@ -96,9 +96,9 @@ def test_every_task_is_on_the_page(
 @pytest.mark.parametrize(
     ("winner", "sentence"),
     [
-        ("default", "After the final: the default stays."),
-        ("in use", "After the final: the configuration in use stays."),
-        ("number 1", "After the final: number 1 wins."),
+        ("default, kept", "After the final: the default stays."),
+        ("in use, kept", "After the final: the configuration in use stays."),
+        ("number 1, winner", "After the final: number 1 wins."),
         (None, ""),
     ],
 )
@@ -109,11 +109,14 @@ def test_the_decision_of_the_final(winner: str | None, sentence: str, tmp_path: 
     study = optuna.load_study(storage=storage, study_name=f"{name}-1")
     times = {"default": [1, 2, 3], "in use": [1, 2, 3], "number 1": [1, 2, 3]}
     if winner is not None:
-        found = {f"{each}, winner" if each == winner else each: ms for each, ms in times.items()}
+        (name, _) = winner.split(", ")
+        found = {winner if each == name else each: ms for each, ms in times.items()}
         study.set_user_attr("final", found)
     write_page({task_of_study(study.study_name): study}, tmp_path / "page.html", "some cpu")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "".join(re.findall("After the final: .*?[.]", page)) == sentence
+    medians = "Medians: default 2 ms, in use 2 ms, number 1 2 ms."
+    assert (medians in page) == bool(sentence)
 
 
 def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(

@@ -81,7 +81,9 @@ def _short(name: str) -> str:
 
 
 def final_of(study: optuna.Study) -> dict[str, list[float]]:
-    """Return the times of the final in ms, p20, p50 and p80, by the name of the configuration."""
+    """Return the times of the final in ms, p20, p50 and p80, by the name of the configuration, with
+    ", kept" or ", winner" at the one that was decided on.
+    """
     final: dict[str, list[float]] = study.user_attrs.get("final", {})
     return final
 
@@ -94,7 +96,7 @@ def steps_of(study: optuna.Study) -> dict[str, int]:
     return {
         "candidates": study.user_attrs.get("candidates", len(measured)),
         "measured": len(measured),
-        "right": len(right),
+        "correct": len(right),
         "timed in full": len(timed_trials(study)),
         "in the final": len(final_of(study)),
     }
@@ -121,19 +123,19 @@ def _history(axes: Axes, study: optuna.Study) -> None:
 def _bars(axes: Axes, importances: dict[str, float]) -> None:
     axes.barh([_short(name) for name in importances], list(importances.values()), color=_BLUE)
     axes.invert_yaxis()
-    axes.set(title="Importance of the parameters (PED-ANOVA)")
+    axes.set(title="Importance of the parameters")
 
 
 def _final(axes: Axes, study: optuna.Study) -> None:
     """Medians of the final, with the range from p20 to p80."""
     for name, found in final_of(study).items():
         times = Times(*found)
-        color = _ORANGE if name.endswith("winner") else _GRAY
+        color = _ORANGE if "," in name else _GRAY
         name = name.replace(", ", ",\n")
         axes.plot([times.p20_ms, times.p80_ms], [name, name], color=color, linewidth=4, alpha=0.5)
         axes.plot(times.p50_ms, name, "o", color=color)
     axes.invert_yaxis()
-    axes.set(xlabel="ms", title="Final: median, and p20 to p80")
+    axes.set(xlabel="ms", title="Final: median, 20th to 80th percentile")
 
 
 def _slice(axes: Axes, study: optuna.Study, name: str) -> None:

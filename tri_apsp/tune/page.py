@@ -40,14 +40,17 @@ svg {{ max-width: 100%; height: auto; }}
 <ul>
 <li>Each configuration is checked and runs once. One that is slower than the median of the first
 runs is pruned; the others are timed in full.</li>
-<li>In the final the fastest trials, from number 1 on, the default and the configuration in use are
-timed again, in turns. The one in use stays, unless another is faster by more than 2% and by more
-than the noise.</li>
+<li>Trials depend on chance. So the fastest of them, from number 1 on, the default and the
+configuration in use are timed again in turns, in the final. There the one in use is kept, unless
+another is faster by more than 2% and by more than the noise: half of the wider of their two ranges
+from the 20th to the 80th percentile.</li>
+<li>The table has trials. A bold row differs from the default.</li>
+<li>Numbers of trials also count proposals that were known already, or no candidates.</li>
 <li>The importance of a parameter is how much its choices in the fastest tenth of the trials differ
-from those in all; the sum is 1.</li>
+from those in all (PED-ANOVA); the sum is 1. With few trials it says little.</li>
 <li>Plots of a parameter show the best and the median time of each choice in ms, and below it how
-many configurations were timed in full with it. Axes of times and of numbers of configurations are
-logarithmic.</li>
+many configurations were timed in full with it.</li>
+<li>Axes of times and of numbers of configurations are logarithmic, but not that of the final.</li>
 </ul>
 <ul>
 {contents}
@@ -129,16 +132,21 @@ def _result(study: optuna.Study) -> str:
     if best.datetime_complete is not None:
         about.append(str(best.datetime_complete.date()))
     steps = steps_of(study)
-    measured, right, timed = (steps[name] for name in ("measured", "right", "timed in full"))
+    measured, right, timed = (steps[name] for name in ("measured", "correct", "timed in full"))
     rows = [(name, default.params.get(name), best.params[name]) for name in best.params]
     cells = "\n".join(
         f"<tr{'' if ours == theirs else ' class=changed'}>"
         f"<td>{escape(name)}</td><td>{escape(str(theirs))}</td><td>{escape(str(ours))}</td></tr>"
         for name, theirs, ours in [("time", _time(default.value), _time(best.value)), *rows]
     )
-    won = [name.removesuffix(", winner") for name in final_of(study) if name.endswith("winner")]
+    final = {name.partition(","): times for name, times in final_of(study).items()}
     decision = {"default": "the default stays", "in use": "the configuration in use stays"}
-    words = [f"<p>After the final: {decision.get(name, name + ' wins')}.</p>\n" for name in won]
+    medians = ", ".join(f"{name} {_time(times[1])}" for (name, _, _), times in final.items())
+    words = [
+        f"<p>After the final: {decision.get(name, name + ' wins')}. Medians: {medians}.</p>\n"
+        for name, comma, _ in final
+        if comma
+    ]
     return (
         f"<p>{escape('; '.join(about))}</p>\n"
         f"<p>{measured} configurations: {timed} timed, {right - timed} pruned as slow, "

@@ -290,7 +290,8 @@ class _Tuner:
         for place, (config, outcome) in enumerate(outcomes.items()):
             if outcome.times is not None:
                 name = known.get(config, f"number {place + 1 - len(baselines.distinct)}")
-                name += ", winner" if outcome.times == winner.times else ""
+                if outcome.times == winner.times:
+                    name += ", kept" if config in known else ", winner"
                 final[name] = list(dataclasses.astuple(outcome.times))
         study.set_user_attr("final", final)
         return winner, timed[0].card
