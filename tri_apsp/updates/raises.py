@@ -139,7 +139,7 @@ class CpuRepair(Repair):
     """Row by row: see kernels.cpu.updates."""
 
     # On two cores, n = 1500, an edge takes about 55 ns, and an operation 0.02 to 0.06.
-    _few_edges, _operations_per_edge = 1 << 15, 2048
+    _few_edges, _operations_per_edge = 1 << 14, 2048
 
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         super().__init__(d, graph, edges)
@@ -221,7 +221,7 @@ class GpuRepair(Repair):
     """All affected pairs side by side: see kernels.shared.updates."""
 
     # On an H200, with which dense weights are solved at up to 67 T operations a second.
-    _few_edges, _operations_per_edge = 1 << 19, 8192
+    _few_edges, _operations_per_edge = 1 << 18, 8192
 
     def __init__(self, d: torch.Tensor, graph: HeldGraph, edges: Edges) -> None:
         super().__init__(d, graph, edges)
