@@ -169,7 +169,11 @@ class CpuRepair(Repair):
         # ties, which some rows tell, if they take little time.
         limit = d + self._tolerance[0] * d.abs() + self._tolerance[1]
         to_heads = (d[:, edges.tails] + edges.old).clamp_(max=none)  # else integers may wrap
-        sums = product(to_heads, self._d[edges.heads], None, check=False)[0]
+        from_heads = self._d[edges.heads]
+        if len(edges) == 1:  # most often, and a product takes longer than the rest of this
+            sums = to_heads + from_heads
+        else:
+            sums = product(to_heads, from_heads, None, check=False)[0]
         per_row = int(((sums <= limit) & (d < none)).sum()) / len(some)
         if per_row * len(rows) <= self._most:
             return False
