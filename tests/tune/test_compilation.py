@@ -55,13 +55,16 @@ def test_kernels_are_compiled_once_for_the_sizes_of_a_task(
         assert (cubins(), compiler.processes) == (2, 1)
 
 
-def test_what_does_not_compile_or_is_late_is_not_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Which would fail here: there is no GPU, or it is used with another's configuration."""
+@pytest.fixture
+def two_compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(module, "cpu_count", lambda: 4)
     monkeypatch.setattr(module, "describe", lambda device: H200)
+
+
+@pytest.mark.usefixtures("two_compilers")
+def test_what_does_not_compile_or_is_late_is_not_measured(tmp_path: Path) -> None:
+    """Which would fail here: there is no GPU, or it is used with another's configuration."""
     task = TuningTask("nvidia", "product", "float32", "nonnegative", 512)
     small = with_tiles(block_m=32, block_n=32, num_warps=1)
     with closing(Workers([torch.device("cuda", 0)], faulty.prepare_wrong)) as workers:
@@ -80,12 +83,8 @@ def test_what_does_not_compile_or_is_late_is_not_measured(
     assert len(list(tmp_path.rglob("_product_kernel.cubin"))) == compiled + 1
 
 
-def test_defaults_of_tasks_to_come_are_compiled_beside_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(module, "cpu_count", lambda: 4)
-    monkeypatch.setattr(module, "describe", lambda device: H200)
+@pytest.mark.usefixtures("two_compilers")
+def test_defaults_of_later_tasks_are_compiled_during_the_search(tmp_path: Path) -> None:
     task = TuningTask("nvidia", "small_product", "float32", "nonnegative", 512)
     without_memory = dataclasses.replace(task, batch=1 << 60)
     with closing(Workers([torch.device("cuda", 0)])) as workers:

@@ -65,7 +65,7 @@ def tune_call(call: Callable[[], object], settings: Settings, *, shown: bool) ->
         if not tasks:
             raise InputError(
                 "what is tuned must run a kernel that can be tuned: a dense solve, a product or, "
-                "on a GPU, sweeps of a sparse graph; but it runs none; leave it out."
+                "on a GPU, sweeps of a sparse graph, but it runs none; leave it out."
             )
         device = found[0].torch_device
         before = _times(call, device)

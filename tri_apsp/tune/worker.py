@@ -265,8 +265,8 @@ class Workers:
         self._begun = defaultdict[TuningTask, Iterator[int]](itertools.count)
 
     def compile_defaults(self, tasks: Sequence[TuningTask]) -> None:
-        """Begin to compile the defaults of tasks to come, each of which else waits for its own, and
-        return. One compiler does so beside the search, and then joins the others.
+        """Start to compile the defaults of later tasks, which would wait for them otherwise, and
+        return. One compiler does this during the search, and then joins the others.
         """
         if len(self._compilers) < 2:
             return

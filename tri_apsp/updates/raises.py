@@ -83,7 +83,7 @@ def repair_of(d: torch.Tensor, graph: HeldGraph, edges: Edges) -> Repair:
 
 
 class Repair(ABC):
-    """Computes affected pairs of d (n, n) anew. Each reads the edges of its vertex.
+    """Computes affected pairs of d (n, n) anew; each pair reads the edges of its last vertex.
 
     Args:
         d: the distances before the change.
@@ -101,7 +101,7 @@ class Repair(ABC):
         self._has_negative = graph.lowest < 0
         n, degree = len(d), max(1, len(self._lists.by_source.weights) / max(1, len(d)))
         few, share = self._few_edges / degree, _MOST_WITH_ORDER if graph.has_order else _MOST
-        # Of dense weights, for which a solve takes less time than its pairs one by one.
+        # Less than 1 for dense weights, whose solve takes less time for each pair.
         part = min(1, n / (self._operations_per_edge * degree * share))
         self._capacity = int(max(few, n, share * n**2))
         self._most = int(max(few, part * share * n**2))
@@ -167,7 +167,7 @@ class CpuRepair(Repair):
         d, edges, none = self._d[some], self._edges, no_edge(self._d.dtype)
         # At most the pairs with a shortest path along an edge are affected: fewer if there are
         # ties, which some rows tell, if they take little time.
-        limit = d + self._tolerance[0] * d.abs() + self._tolerance[1]
+        limit = self._with_tolerance(d)
         to_heads = (d[:, edges.tails] + edges.old).clamp_(max=none)  # else integers may wrap
         from_heads = self._d[edges.heads]
         if len(edges) == 1:  # most often, and a product takes longer than the rest of this
@@ -184,6 +184,10 @@ class CpuRepair(Repair):
         affected = self._run(some, edges, None, writes=False)[0]
         return affected / len(some) * len(rows) > self._most
 
+    def _with_tolerance(self, distances: torch.Tensor) -> torch.Tensor:
+        """Return the largest sums that rounding may separate from these distances."""
+        return distances + self._tolerance[0] * distances.abs() + self._tolerance[1]
+
     def _closing(self, which: slice) -> Change:
         totals = self._run(self._rows(which), self._edges.chosen(which), None, writes=False)
         return Change(int(totals[1]), totals[2], int(totals[3]))
@@ -196,7 +200,7 @@ class CpuRepair(Repair):
         for first in range(0, len(edges), step):
             some = edges.chosen(slice(first, first + step))
             before, after = d[:, some.tails], d[:, some.heads]
-            limit = after + self._tolerance[0] * after.abs() + self._tolerance[1]
+            limit = self._with_tolerance(after)
             exists = (before < none) & (after < none) & (some.old < none)
             found |= (exists & (before + some.old <= limit)).any(1)
         return found.nonzero().flatten()
